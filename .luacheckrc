@@ -1,0 +1,9 @@
+-- The scripts run inside Redis: prelude.lua is put in front of each of the others.
+std = "lua51"
+read_globals = {
+  "redis", "KEYS", "ARGV",
+  "integer", "now_ms", "read_gate", "is_whole", "last_queue_id",
+  "EPOCH", "STOCK", "GATE", "BUYERS", "RECEIPTS", "QUEUE",
+}
+max_line_length = 120
+files["**/prelude.lua"] = { ignore = { "211" } }

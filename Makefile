@@ -1,0 +1,56 @@
+# Everything starts here; each target first makes the machine ready, which takes no time when it is.
+
+BIN := .venv/bin
+SERVERS := $(BIN)/python -m benchmarks.servers --directory var/check/servers --
+COMPILE := $(BIN)/uv pip compile --quiet --no-header --annotation-style line --universal --python-version 3.11
+# mypy's Django plugin reads the settings, which have no defaults for these; nothing is connected to.
+SETTINGS := SECRET_KEY=unused DATABASE_URL=mysql://nowhere/none \
+	STOCK_REDIS_URL=redis://nowhere CACHE_REDIS_URL=redis://nowhere
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+.DEFAULT_GOAL := help
+.PHONY: help prepare demo up check test test-fast format lock migrations clean
+
+help: ## List the targets.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+prepare: ## Install what is missing: system packages, then .venv.
+	@bash benchmarks/prepare
+
+demo: prepare ## Let 2,000 buyers race for 100 units; the report is in var/demo.
+	@$(BIN)/python -m benchmarks.demo
+
+up: prepare ## Run the shop with a sale about to open, until Ctrl-C.
+	@$(BIN)/python -m benchmarks.up
+
+check: prepare ## Lint, check types, imports, migrations and the settings for production.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(SETTINGS) $(BIN)/mypy .
+	$(BIN)/lint-imports
+	luacheck --quiet seckill/gate/lua
+	$(BIN)/djlint --lint --quiet templates
+	$(SERVERS) $(BIN)/python manage.py makemigrations --check --dry-run
+	$(SERVERS) env HTTPS=1 $(BIN)/python manage.py check --deploy --fail-level WARNING --database default
+
+test: prepare ## Run all tests on real servers; ARGS="-k name" to choose.
+	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+test-fast: prepare ## Run the tests that take less than a minute together.
+	$(BIN)/python -m pytest -n 2 -m "not slow" $(ARGS)
+
+format: prepare ## Put the code into its format.
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lock: prepare ## Pin anew what requirements*.in ask for.
+	$(COMPILE) $(ARGS) requirements.in --output-file requirements.txt
+	$(COMPILE) $(ARGS) requirements-dev.in --output-file requirements-dev.txt
+
+migrations: prepare ## Write the migrations that changed models need.
+	$(SERVERS) $(BIN)/python manage.py makemigrations
+
+clean: ## Remove caches and all data of private servers; .venv stays.
+	@# As root, in a directory closed to others, the servers' data is elsewhere, behind a symlink.
+	@for link in $$(find var -type l -lname '*/seckill-servers-*' 2>/dev/null); do rm -rf "$$(readlink "$$link")"; done
+	rm -rf var .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .coverage htmlcov

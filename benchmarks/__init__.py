@@ -1,0 +1,1 @@
+"""Everything that runs the shop for real: private servers, the demo, the load tests."""

@@ -1,0 +1,239 @@
+"""One server process: whose it is, how it starts, answers, stops, and how it ends with its parent."""
+
+import ctypes
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from mirakuru import Executor
+from mirakuru.exceptions import ExecutorError
+
+HOST = "127.0.0.1"
+
+# Below the range the kernel lends to clients (Linux: 32768 up). From that range a client that reconnects to a
+# killed server may be lent the server's own port, connect to itself and keep the server from coming back.
+PORTS = range(20_000, 30_000)
+PORTS_TRIED_MAX = 100
+
+START_TIMEOUT_SECONDS = 60  # Recovery after a kill under load takes MariaDB a while on a slow disk.
+STOP_TIMEOUT_SECONDS = 2.5  # A server that needs longer is killed; both kinds recover from their logs.
+POLL_SECONDS = 0.02
+LOG_LINES_SHOWN = 15
+
+PR_SET_PDEATHSIG = 1  # From linux/prctl.h.
+LIBC = ctypes.CDLL(None)
+
+
+class ServersError(Exception):
+    """Raised when servers cannot be started or are not ours to control; the message says what to do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """The user the servers run as; without ids it is the caller."""
+
+    uid: int | None = None
+    gid: int | None = None
+
+    @property
+    def extra_groups(self) -> list[int] | None:
+        """None of the caller's groups for another user; None leaves the caller with them."""
+        return None if self.uid is None else []
+
+    def own(self, path: Path) -> None:
+        """Give the file or directory to this user."""
+        if self.uid is not None and self.gid is not None:
+            os.chown(path, self.uid, self.gid)
+
+    def can_enter(self, directory: Path) -> bool:
+        """Ask the kernel, as this user: the modes, owners and ACLs of all parents count."""
+        return self.run(["test", "-x", str(directory)], directory=Path("/")).returncode == 0
+
+    def run(self, command: list[str], *, directory: Path) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end as this user, in `directory`, with its temporary files there."""
+        return subprocess.run(
+            command,
+            user=self.uid,
+            group=self.gid,
+            extra_groups=self.extra_groups,
+            cwd=directory,
+            env={**os.environ, "TMPDIR": str(directory)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """How one server is run, and how to tell that it is ready."""
+
+    executable: str
+    arguments: tuple[str, ...]  # The first is the name it is called by.
+    port: int
+    directory: Path
+    log: Path
+    account: Account
+    is_ready: Callable[[], bool]
+
+
+class ServerExecutor(Executor):
+    """A process that mirakuru starts and waits for, and that the kernel ends with its parent."""
+
+    def __init__(self, *, program: Program, log: BinaryIO) -> None:
+        super().__init__(
+            program.arguments,
+            cwd=str(program.directory),
+            timeout=START_TIMEOUT_SECONDS,
+            sleep=POLL_SECONDS,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            popen_kwargs={
+                "executable": program.executable,
+                "user": program.account.uid,
+                "group": program.account.gid,
+                "extra_groups": program.account.extra_groups,
+            },
+        )
+        self._is_ready = program.is_ready
+
+    @property
+    def envvars(self) -> dict[str, str]:
+        """Leave out mirakuru's mark: at exit it kills all whose mark contains our pid, other runs' servers too."""
+        return dict(os.environ)
+
+    @property
+    def _popen_kwargs(self) -> dict[str, Any]:
+        return {**super()._popen_kwargs, "preexec_fn": partial(_end_with_parent, os.getpid())}
+
+    def pre_start_check(self) -> bool:
+        """Look for no earlier server: the lock on the directory has settled that."""
+        return False
+
+    def after_start_check(self) -> bool:
+        """Tell whether the server answers as a client would see it."""
+        return self._is_ready()
+
+
+class Server:
+    """One private server; a start after a stop or a kill finds the same port and the same data.
+
+    Start it from the main thread: the kernel ties the server's life to the thread that made it, not to the process.
+    """
+
+    def __init__(self, *, program: Program) -> None:
+        self._program = program
+        self._executor: ServerExecutor | None = None
+
+    @property
+    def port(self) -> int:
+        """The TCP port on the loopback address."""
+        return self._program.port
+
+    @property
+    def pid(self) -> int:
+        """The process id of the server itself; ServersError when it was not started or has been stopped."""
+        return self._process().pid
+
+    def start(self) -> None:
+        """Start the server, return once it answers; ServersError shows the end of its log when it does not."""
+        if threading.current_thread() is not threading.main_thread():
+            raise ServersError("start servers from the main thread: they end with the thread that started them")
+        if self._executor is not None and self._executor.running():
+            return
+        with self._program.log.open("ab") as log:
+            self._executor = ServerExecutor(program=self._program, log=log)
+            try:
+                self._executor.start()
+            except ExecutorError as error:
+                lines = self._program.log.read_text(errors="replace").splitlines()[-LOG_LINES_SHOWN:]
+                raise ServersError("\n".join([f"{self._program.directory.name} did not start:", *lines])) from error
+
+    def stop(self) -> None:
+        """Ask the server to end and kill it if it does not; returns when it is gone."""
+        if self._executor is not None and self._executor.running():
+            process = self._process()
+            process.terminate()
+            process.send_signal(signal.SIGCONT)  # A paused server would not notice.
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=STOP_TIMEOUT_SECONDS)
+        self.kill()
+
+    def kill(self) -> None:
+        """End the server by SIGKILL, as a crash would; returns when it is gone."""
+        if self._executor is not None:
+            self._executor.kill()
+            self._executor = None
+
+    def restart(self) -> None:
+        """Stop the server and start it again."""
+        self.stop()
+        self.start()
+
+    def pause(self) -> None:
+        """Freeze the server: its connections stay open and nobody answers. Returns when it stands still."""
+        os.kill(self.pid, signal.SIGSTOP)
+        os.waitpid(self.pid, os.WUNTRACED)
+
+    def resume(self) -> None:
+        """Let a paused server go on."""
+        os.kill(self.pid, signal.SIGCONT)
+
+    def _process(self) -> subprocess.Popen[Any]:
+        if self._executor is None or self._executor.process is None:
+            raise ServersError(f"{self._program.directory.name} does not run")
+        return self._executor.process
+
+
+def server_account() -> Account:
+    """Return nobody for root, as MariaDB refuses to run as root; anyone else runs servers as themselves."""
+    if os.geteuid() != 0:
+        return Account()
+    nobody = pwd.getpwnam("nobody")
+    return Account(uid=nobody.pw_uid, gid=nobody.pw_gid)
+
+
+def executable(*names: str) -> str:
+    """Return the path of the first program found, also where Debian keeps servers and a user's PATH does not look."""
+    path = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin"])
+    for name in names:
+        if found := shutil.which(name, path=path):
+            return found
+    raise ServersError(f"{' or '.join(names)} is not installed: run `make prepare`")
+
+
+def free_port() -> int:
+    """Return a port nobody listens on; drawn from the system, as parallel tests seed `random` alike."""
+    for port in secrets.SystemRandom().sample(PORTS, k=PORTS_TRIED_MAX):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind((HOST, port))
+            return port
+    raise ServersError(f"no port of {HOST} between {PORTS.start} and {PORTS.stop} could be had")
+
+
+def _end_with_parent(parent_pid: int) -> None:
+    """Run in the new process before it becomes the server: have the kernel kill it when its parent dies, see prctl(2).
+
+    A change of user clears that order, so it has to come after it, as it does in Popen. The session of its own keeps
+    Ctrl-C in the parent's terminal away from the server.
+    """
+    os.setsid()
+    if sys.platform == "linux":
+        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent_pid:  # The parent died before the order was given.
+            os._exit(1)

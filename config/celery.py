@@ -1,0 +1,23 @@
+"""The Celery app: its messages are wake-up calls, never the record of anything."""
+
+import os
+from typing import Any
+
+from celery import Celery
+from celery.signals import worker_init
+from kombu import Queue
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+
+app = Celery("seckill")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.conf.task_queues = [Queue("settle"), Queue("sweep"), Queue("slow")]
+app.autodiscover_tasks()
+
+
+@worker_init.connect
+def check_servers(**_kwargs: Any) -> None:
+    """Refuse to start a worker on servers that would lose or evict stock."""
+    from config.checks import require_sound_servers
+
+    require_sound_servers()

@@ -1,0 +1,124 @@
+"""Start-up checks of what correctness depends on: Redis persistence and eviction, charset, isolation.
+
+They carry Django's ``database`` tag, so ordinary commands do not need the servers;
+``manage.py check --database default`` and the start of every web process and worker run them.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+from django.core import checks
+from django.core.exceptions import ImproperlyConfigured
+from django.db import DatabaseError, connection
+
+from seckill.errors import GateUnavailable
+from seckill.gate.server import ServerFacts, server_facts
+
+logger = logging.getLogger(__name__)
+
+REDIS_VERSION_MIN = (7, 0)
+
+
+@checks.register(checks.Tags.database)
+def check_stock_redis(databases: Sequence[str] | None, **_kwargs: Any) -> list[checks.CheckMessage]:
+    """The stock Redis must keep what it is told: AOF on, nothing evicted, not shared with the cache."""
+    if not databases:
+        return []
+    try:
+        facts = server_facts("stock")
+        cache = server_facts("default")
+    except GateUnavailable as error:
+        return [checks.Warning(f"Redis cannot be asked: {error}", id="seckill.W001")]
+    return [*_stock_redis_errors(facts), *_sharing_errors(facts, cache), *_unreadable(facts)]
+
+
+def _stock_redis_errors(facts: ServerFacts) -> list[checks.CheckMessage]:
+    found: list[checks.CheckMessage] = []
+    if facts.eviction_policy not in {None, "noeviction"}:
+        found.append(
+            checks.Error(
+                f"The stock Redis may evict stock: maxmemory-policy is {facts.eviction_policy}.",
+                hint="Set maxmemory-policy noeviction and give cache and sessions a server of their own.",
+                id="seckill.E001",
+            )
+        )
+    if facts.is_aof_on is False:
+        found.append(
+            checks.Error(
+                "The stock Redis forgets at a restart: its append-only file is off.",
+                hint="Set appendonly yes, appendfsync everysec (or always).",
+                id="seckill.E002",
+            )
+        )
+    if facts.version is not None and facts.version < REDIS_VERSION_MIN:
+        found.append(checks.Error(f"Redis {facts.version} is older than 7.0.", id="seckill.E003"))
+    return found
+
+
+def _sharing_errors(stock: ServerFacts, cache: ServerFacts) -> list[checks.CheckMessage]:
+    if stock.run_id is None or stock.run_id != cache.run_id:
+        return []
+    return [
+        checks.Error(
+            "Stock and cache share one Redis server.",
+            hint="Point CACHE_REDIS_URL and BROKER_URL at another server than STOCK_REDIS_URL.",
+            id="seckill.E004",
+        )
+    ]
+
+
+def _unreadable(facts: ServerFacts) -> list[checks.CheckMessage]:
+    missing = [name for name, value in vars(facts).items() if value is None]
+    if not missing:
+        return []
+    return [
+        checks.Warning(
+            f"The stock Redis does not tell its {', '.join(missing)}.",
+            hint="Make sure by other means that AOF is on and nothing is evicted.",
+            id="seckill.W002",
+        )
+    ]
+
+
+@checks.register(checks.Tags.database)
+def check_database(databases: Sequence[str] | None, **_kwargs: Any) -> list[checks.CheckMessage]:
+    """The database must be utf8mb4, READ COMMITTED and strict."""
+    if not databases:
+        return []
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT default_character_set_name FROM information_schema.schemata WHERE schema_name = DATABASE()"
+            )
+            row = cursor.fetchone()
+            charset = row[0] if row else None
+            cursor.execute("SELECT @@sql_mode")
+            sql_mode = cursor.fetchone()[0]
+    except DatabaseError as error:
+        return [checks.Warning(f"The database cannot be asked: {error}", id="seckill.W003")]
+    found: list[checks.CheckMessage] = []
+    if charset != "utf8mb4":
+        found.append(
+            checks.Error(
+                f"The database's character set is {charset}: names in Chinese would be refused or cut.",
+                hint="ALTER DATABASE ... CHARACTER SET utf8mb4, before the first migration.",
+                id="seckill.E005",
+            )
+        )
+    if "STRICT_TRANS_TABLES" not in sql_mode and "STRICT_ALL_TABLES" not in sql_mode:
+        found.append(checks.Error("The database cuts values silently: sql_mode is not strict.", id="seckill.E006"))
+    if settings.DATABASES["default"]["OPTIONS"].get("isolation_level") != "read committed":
+        found.append(checks.Error("The isolation level must be read committed.", id="seckill.E007"))
+    return found
+
+
+def require_sound_servers() -> None:
+    """Log warnings and raise ``ImproperlyConfigured`` for errors of the checks above, unless DEBUG is on."""
+    messages = [*check_stock_redis(databases=["default"]), *check_database(databases=["default"])]
+    for message in messages:
+        logger.warning("start-up check: %s", message)
+    errors = [str(message) for message in messages if message.level >= checks.ERROR]
+    if errors and not settings.DEBUG:
+        raise ImproperlyConfigured("\n".join(errors))

@@ -1,0 +1,118 @@
+"""The one table from domain errors to HTTP answers (RFC 9457); a test fails when an error is missing."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from django.utils.translation import gettext_lazy as _
+from django_stubs_ext import StrOrPromise
+
+from inventory.errors import NotEnoughOnHand
+from orders.errors import TransitionRefused
+from seckill import errors
+
+
+def _no_extras(_error: Any) -> dict[str, Any]:
+    return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """How one error is told: a stable code for programs, a title for people."""
+
+    status: HTTPStatus
+    code: str
+    title: StrOrPromise
+    retry_after_seconds: int | None = None
+    extras: Callable[[Any], dict[str, Any]] = _no_extras
+
+
+ANSWERS: Mapping[type[Exception], Answer] = {
+    errors.SoldOut: Answer(status=HTTPStatus.CONFLICT, code="sold_out", title=_("Everything is taken.")),
+    errors.NotEnoughLeft: Answer(
+        status=HTTPStatus.CONFLICT,
+        code="not_enough_left",
+        title=_("Fewer units are left than you asked for."),
+        extras=lambda error: {"units_left": error.units_left},
+    ),
+    errors.LimitReached: Answer(
+        status=HTTPStatus.CONFLICT,
+        code="limit_reached",
+        title=_("You already have as many as one buyer may have."),
+        extras=lambda error: {"units_held": error.units_held},
+    ),
+    errors.NotStarted: Answer(
+        status=HTTPStatus.CONFLICT,
+        code="not_started",
+        title=_("The sale has not started yet."),
+        extras=lambda error: {"opens_in_ms": error.opens_in_ms, "seconds_left": -(-error.opens_in_ms // 1000)},
+    ),
+    errors.Paused: Answer(status=HTTPStatus.CONFLICT, code="paused", title=_("The sale is paused.")),
+    errors.NotPreheated: Answer(
+        status=HTTPStatus.CONFLICT, code="not_preheated", title=_("The sale is not ready yet.")
+    ),
+    errors.Conflict: Answer(
+        status=HTTPStatus.CONFLICT, code="conflict", title=_("This ticket was already used for another quantity.")
+    ),
+    errors.Ended: Answer(status=HTTPStatus.GONE, code="ended", title=_("The sale is over.")),
+    errors.TicketExpired: Answer(
+        status=HTTPStatus.GONE, code="ticket_expired", title=_("This ticket has expired; please ask for a new one.")
+    ),
+    errors.Busy: Answer(
+        status=HTTPStatus.SERVICE_UNAVAILABLE,
+        code="busy",
+        title=_("Very many people are buying. Please try again in a moment."),
+        retry_after_seconds=1,
+    ),
+    errors.GateUnavailable: Answer(
+        status=HTTPStatus.SERVICE_UNAVAILABLE,
+        code="unavailable",
+        title=_("The shop is catching its breath. Please repeat with the same ticket."),
+        retry_after_seconds=2,
+    ),
+    errors.BadQuantity: Answer(
+        status=HTTPStatus.BAD_REQUEST, code="bad_request", title=_("The quantity must be a whole number from 1.")
+    ),
+    errors.TicketInvalid: Answer(
+        status=HTTPStatus.FORBIDDEN, code="ticket_invalid", title=_("This ticket is not valid.")
+    ),
+    errors.TicketDenied: Answer(
+        status=HTTPStatus.FORBIDDEN,
+        code="ticket_denied",
+        title=_("You cannot take part in this sale."),
+        extras=lambda error: {"reason": error.reason, "until": error.until and error.until.isoformat()},
+    ),
+    errors.UnknownItem: Answer(status=HTTPStatus.NOT_FOUND, code="not_found", title=_("There is no such item.")),
+    errors.UnknownOrder: Answer(status=HTTPStatus.NOT_FOUND, code="not_found", title=_("There is no such order.")),
+    errors.SaleNotReady: Answer(
+        status=HTTPStatus.CONFLICT,
+        code="sale_not_ready",
+        title=_("The sale is not in a state for that."),
+        extras=lambda error: {"detail": error.explanation},
+    ),
+    errors.RebuildRefused: Answer(
+        status=HTTPStatus.SERVICE_UNAVAILABLE,
+        code="unavailable",
+        title=_("A rebuild is under way."),
+        retry_after_seconds=2,
+    ),
+    errors.SettlementError: Answer(
+        status=HTTPStatus.SERVICE_UNAVAILABLE,
+        code="unavailable",
+        title=_("Settlement is stopped."),
+        retry_after_seconds=30,
+    ),
+    errors.QueueForked: Answer(
+        status=HTTPStatus.SERVICE_UNAVAILABLE,
+        code="unavailable",
+        title=_("A rebuild is under way."),
+        retry_after_seconds=2,
+    ),
+    NotEnoughOnHand: Answer(
+        status=HTTPStatus.CONFLICT, code="not_enough_on_hand", title=_("The warehouse has fewer units.")
+    ),
+    TransitionRefused: Answer(
+        status=HTTPStatus.CONFLICT, code="transition_refused", title=_("The order is not in a state for that.")
+    ),
+}

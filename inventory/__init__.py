@@ -1,0 +1,1 @@
+"""Products, SKUs, warehouse stock and the ledger of every stock movement."""

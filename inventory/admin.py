@@ -1,0 +1,77 @@
+"""Admin of the inventory: the catalogue is edited, stock numbers and the ledger are only read."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+
+from inventory.models import Product, Sku, Stock, StockMovement
+
+
+class ReadOnlyAdmin(admin.ModelAdmin[Any]):
+    """Base of pages that show rows which services alone may write."""
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Nothing is added by hand."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Nothing is changed by hand."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Nothing is deleted by hand."""
+        return False
+
+
+class SkuInline(admin.TabularInline[Sku, Product]):
+    """The variants on the product's page."""
+
+    model = Sku
+    extra = 0
+
+
+@admin.register(Product)
+class ProductAdmin(admin.ModelAdmin[Product]):
+    """Products with their variants."""
+
+    list_display = ["name", "is_active", "created_at"]
+    search_fields = ["name", "skus__code"]
+    list_filter = ["is_active"]
+    inlines = [SkuInline]
+
+
+@admin.register(Sku)
+class SkuAdmin(admin.ModelAdmin[Sku]):
+    """Variants with what the warehouse has of them."""
+
+    list_display = ["code", "name", "product", "list_price", "on_hand"]
+    search_fields = ["code", "name", "product__name"]
+    list_select_related = ["product", "stock"]
+    autocomplete_fields = ["product"]
+
+    @admin.display(description="on hand")
+    def on_hand(self, sku: Sku) -> int:
+        """Units in the warehouse; 0 before the first receipt."""
+        return sku.stock.on_hand if hasattr(sku, "stock") else 0
+
+
+@admin.register(Stock)
+class StockAdmin(ReadOnlyAdmin):
+    """Warehouse numbers."""
+
+    list_display = ["sku", "on_hand", "version"]
+    list_select_related = ["sku"]
+    search_fields = ["sku__code"]
+
+
+@admin.register(StockMovement)
+class StockMovementAdmin(ReadOnlyAdmin):
+    """The ledger, newest first."""
+
+    list_display = ["created_at", "sku", "account", "kind", "units", "reference", "actor"]
+    list_filter = ["kind"]
+    search_fields = ["account", "reference", "sku__code"]
+    list_select_related = ["sku", "actor"]
+    ordering = ["-id"]
+    show_full_result_count = False

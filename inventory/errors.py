@@ -1,0 +1,19 @@
+"""What can go wrong with stock, as types whose attributes carry the numbers."""
+
+from dataclasses import dataclass
+
+
+class InventoryError(Exception):
+    """Base of all errors of the inventory."""
+
+
+@dataclass
+class NotEnoughOnHand(InventoryError):
+    """Raised when more units are taken from the warehouse than it has."""
+
+    sku_id: int
+    asked: int
+    on_hand: int
+
+    def __str__(self) -> str:
+        return f"SKU {self.sku_id}: {self.asked} units asked for, {self.on_hand} in the warehouse"

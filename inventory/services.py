@@ -1,0 +1,102 @@
+"""Writes of the inventory: every change of a number goes with its ledger row, in the caller's transaction."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import F
+
+from inventory.errors import NotEnoughOnHand
+from inventory.models import Stock, StockMovement
+
+WAREHOUSE = "warehouse"
+
+Kind = StockMovement.Kind
+
+
+@dataclass(frozen=True, kw_only=True)
+class Movement:
+    """One ledger row to be: ``units`` are added to ``account`` (negative: taken)."""
+
+    sku_id: int
+    account: str
+    kind: StockMovement.Kind
+    units: int
+    reference: str
+    reason: str = ""
+    actor_id: int | None = None
+
+
+def record(*, movements: Sequence[Movement], now: datetime) -> None:
+    """Append to the ledger; must run in the transaction that changes the numbers.
+
+    Raises ``IntegrityError`` (1062) when a reference is already there.
+    """
+    _require_transaction()
+    StockMovement.objects.bulk_create(
+        StockMovement(
+            sku_id=m.sku_id,
+            account=m.account,
+            kind=m.kind,
+            units=m.units,
+            reference=m.reference,
+            reason=m.reason,
+            actor_id=m.actor_id,
+            created_at=now,
+        )
+        for m in movements
+    )
+
+
+def receive(*, sku_id: int, units: int, reference: str, now: datetime, actor_id: int | None = None) -> None:
+    """Put goods into the warehouse, once per reference.
+
+    Raises ``ValueError`` for fewer than one unit, ``IntegrityError`` for a known reference.
+    """
+    if units < 1:
+        raise ValueError(f"{units} units cannot be received")
+    with transaction.atomic():
+        Stock.objects.get_or_create(sku_id=sku_id)
+        record(
+            movements=[
+                Movement(
+                    sku_id=sku_id,
+                    account=WAREHOUSE,
+                    kind=Kind.RECEIPT,
+                    units=units,
+                    reference=reference,
+                    actor_id=actor_id,
+                )
+            ],
+            now=now,
+        )
+        Stock.objects.filter(sku_id=sku_id).update(on_hand=F("on_hand") + units, version=F("version") + 1)
+
+
+def allocate(*, sku_id: int, units: int, account: str, reference: str, now: datetime) -> None:
+    """Move units from the warehouse to a sale's account, once per reference.
+
+    Raises ``NotEnoughOnHand`` and changes nothing when the warehouse has fewer.
+    """
+    _require_transaction()
+    taken = Stock.objects.filter(sku_id=sku_id, on_hand__gte=units).update(
+        on_hand=F("on_hand") - units, version=F("version") + 1
+    )
+    if taken != 1:
+        on_hand = Stock.objects.filter(sku_id=sku_id).values_list("on_hand", flat=True).first() or 0
+        raise NotEnoughOnHand(sku_id=sku_id, asked=units, on_hand=on_hand)
+    record(
+        movements=[
+            Movement(
+                sku_id=sku_id, account=WAREHOUSE, kind=Kind.ALLOCATION, units=-units, reference=f"{reference}:out"
+            ),
+            Movement(sku_id=sku_id, account=account, kind=Kind.ALLOCATION, units=units, reference=f"{reference}:in"),
+        ],
+        now=now,
+    )
+
+
+def _require_transaction() -> None:
+    if not transaction.get_connection().in_atomic_block:
+        raise transaction.TransactionManagementError("the ledger is written only inside a transaction")

@@ -1,0 +1,1 @@
+"""Orders, their life cycle and their events; knows nothing of Redis, pools or sales."""

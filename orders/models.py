@@ -1,0 +1,62 @@
+"""Tables of the orders."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from inventory.models import Sku
+from orders.states import OrderState
+
+
+class Order(models.Model):
+    """One buyer's order of one SKU.
+
+    ``number`` is what the outside knows; the primary key stays inside. The price is
+    the one the buyer was promised, whatever the catalogue says later. Changed only by
+    ``orders.services``, along the table in ``orders.states``.
+    """
+
+    number = models.CharField(_("number"), max_length=40, unique=True, db_collation="utf8mb4_bin")
+    buyer = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="orders", verbose_name=_("buyer")
+    )
+    sku = models.ForeignKey(Sku, on_delete=models.PROTECT, related_name="+", verbose_name=_("SKU"))
+    quantity = models.PositiveIntegerField(_("quantity"))
+    unit_price = models.DecimalField(_("unit price"), max_digits=12, decimal_places=2)
+    state = models.CharField(_("state"), max_length=16, choices=OrderState, default=OrderState.PENDING_PAYMENT)
+    created_at = models.DateTimeField(_("created at"))
+    pay_by_at = models.DateTimeField(_("pay by"))
+    closed_at = models.DateTimeField(_("closed at"), null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("order")
+        verbose_name_plural = _("orders")
+        constraints = [
+            models.CheckConstraint(condition=Q(quantity__gte=1), name="order_quantity_positive"),
+            models.CheckConstraint(condition=Q(unit_price__gte=0), name="order_unit_price_not_negative"),
+            models.CheckConstraint(condition=Q(state__in=OrderState.values), name="order_state_known"),
+        ]
+
+    def __str__(self) -> str:
+        return self.number
+
+
+class OrderEvent(models.Model):
+    """One transition of one order; append-only. An order's creation is the order row itself."""
+
+    order = models.ForeignKey(Order, on_delete=models.PROTECT, related_name="events", verbose_name=_("order"))
+    from_state = models.CharField(_("from"), max_length=16, choices=OrderState)
+    to_state = models.CharField(_("to"), max_length=16, choices=OrderState)
+    reason = models.CharField(_("reason"), max_length=200, blank=True)
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True, verbose_name=_("by")
+    )
+    created_at = models.DateTimeField(_("created at"))
+
+    class Meta:
+        verbose_name = _("order event")
+        verbose_name_plural = _("order events")
+
+    def __str__(self) -> str:
+        return f"{self.order_id}: {self.from_state} -> {self.to_state}"

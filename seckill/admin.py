@@ -1,0 +1,214 @@
+"""Admin of the flash sales: sales, pools and items, the gate's numbers beside MySQL's, and three actions."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from inventory.admin import ReadOnlyAdmin
+from seckill.errors import SeckillError
+from seckill.gate.keys import BucketRef
+from seckill.models import (
+    Bucket,
+    DeadLetter,
+    FlashSale,
+    Incident,
+    ItemBucket,
+    ReconciliationRun,
+    Reservation,
+    SaleItem,
+    SalePool,
+)
+from seckill.pausing import pause_item, resume_item
+from seckill.preheat import preheat_sale
+from seckill.selectors import gate_numbers
+from seckill.states import SaleState, sale_phase
+
+# Before preheat a sale may be changed; from then on its price, limit, units and SKU are fixed.
+EDITABLE = frozenset({SaleState.DRAFT, SaleState.SCHEDULED})
+
+
+class PoolInline(admin.TabularInline[SalePool, FlashSale]):
+    """Pools on the sale's page."""
+
+    model = SalePool
+    extra = 0
+    show_change_link = True
+
+
+class ItemInline(admin.TabularInline[SaleItem, SalePool]):
+    """Items on the pool's page."""
+
+    model = SaleItem
+    extra = 0
+    autocomplete_fields = ["sku"]
+
+
+class FixedAfterPreheatAdmin(admin.ModelAdmin[Any]):
+    """Base of pages that are read-only from preheat on."""
+
+    def sale_of(self, obj: Any) -> FlashSale:
+        """Return the sale an object belongs to."""
+        raise NotImplementedError
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Allow changes only while the sale is a draft or scheduled."""
+        return super().has_change_permission(request, obj) and (obj is None or self._is_editable(obj))
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Allow deletion only while the sale is a draft or scheduled."""
+        return super().has_delete_permission(request, obj) and (obj is None or self._is_editable(obj))
+
+    def _is_editable(self, obj: Any) -> bool:
+        return SaleState(self.sale_of(obj).state) in EDITABLE
+
+
+@admin.register(FlashSale)
+class FlashSaleAdmin(FixedAfterPreheatAdmin):
+    """Sales with their window and phase."""
+
+    list_display = ["name", "phase", "opens_at", "closes_at", "pay_window_minutes"]
+    list_filter = ["state"]
+    search_fields = ["name"]
+    inlines = [PoolInline]
+
+    def sale_of(self, obj: FlashSale) -> FlashSale:
+        """Return the sale itself."""
+        return obj
+
+    @admin.display(description=_("phase"))
+    def phase(self, sale: FlashSale) -> str:
+        """One word for where the sale is right now."""
+        phase = sale_phase(
+            state=SaleState(sale.state), opens_at=sale.opens_at, closes_at=sale.closes_at, now=timezone.now()
+        )
+        return str(phase.label)
+
+
+@admin.register(SalePool)
+class SalePoolAdmin(FixedAfterPreheatAdmin):
+    """Pools with their items."""
+
+    list_display = ["__str__", "sale", "limit_per_buyer", "max_queue"]
+    list_select_related = ["sale"]
+    search_fields = ["name", "sale__name"]
+    inlines = [ItemInline]
+
+    def sale_of(self, obj: SalePool) -> FlashSale:
+        """Return the pool's sale."""
+        return obj.sale
+
+
+@admin.register(SaleItem)
+class SaleItemAdmin(FixedAfterPreheatAdmin):
+    """Items on sale: MySQL's numbers and the gate's, side by side."""
+
+    list_display = ["__str__", "price", "units", "phase", "is_paused", "in_mysql", "in_redis"]
+    list_select_related = ["sku__product", "pool__sale"]
+    list_filter = ["pool__sale"]
+    search_fields = ["sku__code", "pool__sale__name"]
+    autocomplete_fields = ["sku", "pool"]
+    actions = ["preheat", "pause", "resume"]
+
+    def sale_of(self, obj: SaleItem) -> FlashSale:
+        """Return the item's sale."""
+        return obj.pool.sale
+
+    @admin.display(description=_("phase"))
+    def phase(self, item: SaleItem) -> str:
+        """One word for where the item's sale is right now."""
+        sale = item.pool.sale
+        phase = sale_phase(
+            state=SaleState(sale.state), opens_at=sale.opens_at, closes_at=sale.closes_at, now=timezone.now()
+        )
+        return str(phase.label)
+
+    @admin.display(description=_("MySQL: sold / allocated"))
+    def in_mysql(self, item: SaleItem) -> str:
+        """Units over all buckets."""
+        rows = list(ItemBucket.objects.filter(item_id=item.pk))
+        return f"{sum(row.sold for row in rows)} / {sum(row.allocated for row in rows)}"
+
+    @admin.display(description=_("Redis: left + in flight"))
+    def in_redis(self, item: SaleItem) -> str:
+        """Units over all buckets, or a dash where Redis has none or cannot be asked."""
+        left = in_flight = 0
+        for number in Bucket.objects.filter(pool_id=item.pool_id).values_list("number", flat=True):
+            snapshot = gate_numbers(bucket=BucketRef(pool_id=item.pool_id, number=number))
+            if snapshot is None:
+                return "–"
+            left += snapshot.left.get(item.pk, 0)
+            in_flight += snapshot.queued.get(item.pk, 0)
+        return f"{left} + {in_flight}"
+
+    @admin.action(description=_("Preheat the sale of the selected items"), permissions=["change"])
+    def preheat(self, request: HttpRequest, items: QuerySet[SaleItem]) -> None:
+        """Bring the sales of the selected items into Redis."""
+        for sale_id in sorted(set(items.values_list("pool__sale_id", flat=True))):
+            self._try(request, partial(preheat_sale, sale_id=sale_id, clock=timezone.now), f"sale {sale_id}")
+
+    @admin.action(description=_("Pause the selected items"), permissions=["change"])
+    def pause(self, request: HttpRequest, items: QuerySet[SaleItem]) -> None:
+        """Refuse new reservations of the selected items."""
+        for item in items:
+            self._try(request, partial(pause_item, item_id=item.pk), str(item))
+
+    @admin.action(description=_("Resume the selected items"), permissions=["change"])
+    def resume(self, request: HttpRequest, items: QuerySet[SaleItem]) -> None:
+        """Let the selected items be bought again."""
+        for item in items:
+            self._try(request, partial(resume_item, item_id=item.pk), str(item))
+
+    def _try(self, request: HttpRequest, action: Callable[[], None], name: str) -> None:
+        try:
+            action()
+        except SeckillError as error:
+            self.message_user(request, f"{name}: {str(error) or type(error).__name__}", messages.ERROR)
+        else:
+            self.message_user(request, f"{name}: done", messages.SUCCESS)
+
+
+@admin.register(Reservation)
+class ReservationAdmin(ReadOnlyAdmin):
+    """Reservations, newest first."""
+
+    list_display = ["order_no", "item_id", "buyer_id", "quantity", "state", "reason", "created_at"]
+    list_filter = ["state", "reason"]
+    search_fields = ["order_no"]
+    ordering = ["-id"]
+    show_full_result_count = False
+
+
+@admin.register(Incident)
+class IncidentAdmin(ReadOnlyAdmin):
+    """Incidents, the latest first."""
+
+    list_display = ["kind", "severity", "pool", "bucket_no", "count", "opened_at", "last_seen_at", "resolved_at"]
+    list_filter = ["severity", "kind"]
+    list_select_related = ["pool"]
+    ordering = ["-last_seen_at"]
+
+
+@admin.register(DeadLetter)
+class DeadLetterAdmin(ReadOnlyAdmin):
+    """Queue entries that could be neither read nor written."""
+
+    list_display = ["pool", "bucket_no", "stream_id", "error", "created_at"]
+    list_select_related = ["pool"]
+    ordering = ["-id"]
+
+
+@admin.register(ReconciliationRun)
+class ReconciliationRunAdmin(ReadOnlyAdmin):
+    """Comparisons of MySQL and Redis, the latest first."""
+
+    list_display = ["created_at", "pool", "bucket_no", "verdict", "drift"]
+    list_filter = ["verdict"]
+    list_select_related = ["pool"]
+    ordering = ["-id"]
+    show_full_result_count = False

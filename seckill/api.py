@@ -1,0 +1,142 @@
+"""The buyers' API: ticket, purchase, poll. Thin: read the request, one domain call, write the answer."""
+
+from http import HTTPStatus
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.urls import reverse
+from django.utils import timezone
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from orders.selectors import OrderView
+from seckill.conf import LIMITS
+from seckill.errors import TicketInvalid, UnknownOrder
+from seckill.polling import PurchaseState, PurchaseStatus, purchase_status
+from seckill.purchase import purchase
+from seckill.tickets import TICKET_LENGTH_MAX, HeldReservation, Wish, read_ticket, ticket_for
+
+TICKET_SCHEME = "Ticket "
+
+
+class QuantityField(serializers.IntegerField):
+    """A JSON integer, and nothing that merely looks like one: 1.0, "1", true are refused."""
+
+    def to_internal_value(self, data: Any) -> int:
+        """Return the integer or raise ``ValidationError``."""
+        if type(data) is not int:
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class PurchaseInput(serializers.Serializer[None]):
+    """Body of a purchase."""
+
+    ticket = serializers.CharField(max_length=TICKET_LENGTH_MAX, trim_whitespace=False)
+    quantity = QuantityField(min_value=1, max_value=LIMITS.quantity_max)
+
+
+class TicketInput(serializers.Serializer[None]):
+    """Body of a ticket request; may be empty."""
+
+    another = serializers.BooleanField(default=False)
+
+
+class TicketView(APIView):
+    """``POST /items/{id}/ticket/``: the cold path, before the rush."""
+
+    def post(self, request: Request, item_id: int) -> Response:
+        """Give a ticket (201 new, 200 the same again), or say what the buyer already has (200)."""
+        body = TicketInput(data=request.data)
+        body.is_valid(raise_exception=True)
+        wish = Wish.ANOTHER if body.validated_data["another"] else Wish.FIRST
+        given = ticket_for(buyer=_buyer(request), item_id=item_id, wish=wish, now=timezone.now())
+        if isinstance(given, HeldReservation):
+            answer = _status_body(given.status) | {"may_buy_more": given.may_buy_more}
+            return _private(answer, HTTPStatus.OK)
+        answer = {
+            "ticket": given.ticket,
+            "order_no": given.order_no,
+            "expires_at": given.expires_at.isoformat(),
+            "server_time": timezone.now().isoformat(),
+        }
+        return _private(answer, HTTPStatus.CREATED if given.is_new else HTTPStatus.OK)
+
+
+class PurchaseView(APIView):
+    """``POST /purchases/``: the hot path. The ticket is who is asking; no session, no SQL."""
+
+    authentication_classes = ()
+    permission_classes = ()
+
+    def post(self, request: Request) -> Response:
+        """Answer 202 with the order number, the same for every repeat."""
+        body = PurchaseInput(data=request.data)
+        body.is_valid(raise_exception=True)
+        accepted = purchase(ticket=body.validated_data["ticket"], quantity=body.validated_data["quantity"])
+        answer = {
+            "order_no": accepted.order_no,
+            "status_url": reverse("purchase-status", args=[accepted.order_no]),
+            "poll_after_ms": LIMITS.poll_after_ms,
+        }
+        return _private(answer, HTTPStatus.ACCEPTED)
+
+
+class PurchaseStatusView(APIView):
+    """``GET /purchases/{order_no}/``: what became of it; by ``Authorization: Ticket …`` or by session."""
+
+    permission_classes = ()
+
+    def get(self, request: Request, order_no: str) -> Response:
+        """Answer the state; 404 for everybody whose order it is not."""
+        status = purchase_status(order_no=order_no, buyer_id=_asker(request, order_no))
+        response = _private(_status_body(status), HTTPStatus.OK)
+        if status.state is PurchaseState.UNKNOWN:
+            response["Retry-After"] = "2"
+        return response
+
+
+def _buyer(request: Request) -> AbstractBaseUser:
+    user = request.user
+    assert isinstance(user, AbstractBaseUser)  # noqa: S101  IsAuthenticated has let him in
+    return user
+
+
+def _asker(request: Request, order_no: str) -> int:
+    """Who asks, by the ticket of this very order or by session."""
+    header = request.headers.get("Authorization", "")
+    if header.startswith(TICKET_SCHEME):
+        claims = read_ticket(header.removeprefix(TICKET_SCHEME))
+        if claims.order_no != order_no:
+            raise TicketInvalid
+        return claims.buyer_id
+    if not request.user.is_authenticated:
+        raise UnknownOrder
+    return int(request.user.pk)
+
+
+def _status_body(status: PurchaseStatus) -> dict[str, Any]:
+    body: dict[str, Any] = {"order_no": status.order_no, "state": status.state}
+    if status.reason:
+        body["reason"] = status.reason
+    if status.state is PurchaseState.QUEUED:
+        body["poll_after_ms"] = LIMITS.poll_after_ms
+    if status.order is not None:
+        body["order"] = _order_body(status.order)
+    return body
+
+
+def _order_body(order: OrderView) -> dict[str, Any]:
+    return {
+        "number": order.number,
+        "state": order.state,
+        "quantity": order.quantity,
+        "amount": str(order.amount),
+        "pay_by": order.pay_by_at.isoformat(),
+    }
+
+
+def _private(body: dict[str, Any], status: HTTPStatus) -> Response:
+    return Response(body, status=status, headers={"Cache-Control": "no-store"})

@@ -1,0 +1,34 @@
+"""The domain's numbers, each with its unit and its reason, in one checked object."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Bounds of the flash sales; a limit on everything."""
+
+    # Entries settled by one transaction: about 50 ms of MySQL and 2 ms of Redis.
+    batch_size: int = 500
+    # Batches one settle task writes before it lets another bucket have the worker.
+    batches_per_task_max: int = 200
+    # A ticket outlives its sale by this, so that a late repeat still finds its answer.
+    ticket_grace_seconds: int = 600
+    # What a buyer waits before the first poll; settlement usually takes less.
+    poll_after_ms: int = 500
+    # A publisher that hangs is given up after this; the sweep does its work meanwhile.
+    publish_timeout_seconds: float = 1.0
+    # A rebuild renews its claim with each chunk; a dead one is taken over after this.
+    claim_seconds: int = 30
+    # Members written to Redis by one command during a rebuild.
+    chunk_size: int = 500
+    # Units one buyer may ask for in one purchase, whatever the pool's limit.
+    quantity_max: int = 1_000
+
+    def __post_init__(self) -> None:
+        """Refuse values that cannot work."""
+        for name, value in vars(self).items():
+            if value <= 0:
+                raise ValueError(f"{name} must be positive, not {value}")
+
+
+LIMITS = Limits()

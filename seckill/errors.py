@@ -1,0 +1,129 @@
+"""What can go wrong in a flash sale, as types whose attributes carry the facts; no HTTP here.
+
+``config.errors`` maps each to its answer, and a test fails when one is missing there.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+class SeckillError(Exception):
+    """Base of all errors of the flash sales."""
+
+
+class PurchaseRefused(SeckillError):
+    """Base of the answers to a purchase that reserve nothing."""
+
+
+class SoldOut(PurchaseRefused):
+    """Raised when no unit is left."""
+
+
+@dataclass
+class NotEnoughLeft(PurchaseRefused):
+    """Raised when fewer units are left than were asked for."""
+
+    units_left: int
+
+
+@dataclass
+class LimitReached(PurchaseRefused):
+    """Raised when the buyer would hold more than the pool's limit."""
+
+    units_held: int
+
+
+@dataclass
+class NotStarted(PurchaseRefused):
+    """Raised before the sale opens."""
+
+    opens_in_ms: int
+
+
+class Ended(PurchaseRefused):
+    """Raised from the very millisecond at which the sale closes."""
+
+
+class Paused(PurchaseRefused):
+    """Raised while an operator has paused the item."""
+
+
+class NotPreheated(PurchaseRefused):
+    """Raised when the sale was not brought into Redis yet."""
+
+
+class Busy(PurchaseRefused):
+    """Raised when too many reservations wait for MySQL."""
+
+
+class BadQuantity(PurchaseRefused):
+    """Raised when the quantity is not a whole number of at least one."""
+
+
+class Conflict(PurchaseRefused):
+    """Raised when a ticket that was used comes again with another quantity."""
+
+
+class TicketInvalid(PurchaseRefused):
+    """Raised when a ticket was not signed here, or was changed."""
+
+
+class TicketExpired(PurchaseRefused):
+    """Raised when an unused ticket has outlived its sale."""
+
+
+class GateUnavailable(PurchaseRefused):
+    """Raised when Redis is away, frozen, restarted, damaged or did not answer in time.
+
+    The outcome may be unknown: the same ticket may be sent again, nothing else.
+    """
+
+
+@dataclass
+class TicketDenied(SeckillError):
+    """Raised when a buyer may not have a ticket (yet)."""
+
+    reason: str
+    until: datetime | None = None
+
+
+class UnknownItem(SeckillError):
+    """Raised when no such item is on sale."""
+
+
+class UnknownOrder(SeckillError):
+    """Raised when an order number is not the asker's, or nobody's."""
+
+
+@dataclass
+class SaleNotReady(SeckillError):
+    """Raised when an operator's wish does not fit the state or the numbers of a sale."""
+
+    explanation: str
+
+    def __str__(self) -> str:
+        return self.explanation
+
+
+class SettlementError(SeckillError):
+    """Base of what stops the settlement of one bucket."""
+
+
+@dataclass
+class QueueForked(SettlementError):
+    """Raised when Redis tells another history than MySQL has: it was rolled back or rebuilt elsewhere."""
+
+    explanation: str
+
+    def __str__(self) -> str:
+        return self.explanation
+
+
+@dataclass
+class RebuildRefused(SeckillError):
+    """Raised when a rebuild may not begin, or may not put its result into place."""
+
+    explanation: str
+
+    def __str__(self) -> str:
+        return self.explanation

@@ -1,0 +1,1 @@
+"""The gate: the only code that speaks Redis about stock."""

@@ -1,0 +1,183 @@
+"""The gate's operations, typed. Each is one script call, and each is safe to repeat.
+
+All raise ``GateUnavailable`` when Redis is away, was restarted since it was checked, or holds a
+damaged bucket.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from redis.exceptions import RedisError
+
+from seckill.errors import GateUnavailable, NotPreheated
+from seckill.gate.codes import ReserveCode
+from seckill.gate.connection import Script, raw_client
+from seckill.gate.entries import BadEntry, QueueEntry, parse_entry, to_text
+from seckill.gate.keys import BucketRef
+from seckill.gate.receipts import Receipt, parse_receipt
+
+_reserve = Script("reserve")
+_look_up = Script("look_up")
+_snapshot = Script("snapshot")
+_confirm = Script("confirm")
+_release = Script("release")
+_drop = Script("drop")
+_pause = Script("pause")
+_resume = Script("resume")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReserveReply:
+    """The script's verdict; ``number`` depends on the code (units left, units held, ms until opening)."""
+
+    code: ReserveCode
+    number: int
+    is_wake_up_wanted: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """A bucket at one instant. ``left`` and ``queued`` are units per item; ``entries`` the head of the queue."""
+
+    epoch: int
+    seq: int
+    settled_seq: int
+    is_frozen: bool
+    paused_items: frozenset[int]
+    left: Mapping[int, int]
+    queued: Mapping[int, int]
+    queue_length: int
+    entries: Sequence[QueueEntry | BadEntry]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confirmation:
+    """A queue entry whose reservation is settled in MySQL."""
+
+    entry: QueueEntry
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """A queue entry whose tombstone is written, with what it owes to Redis."""
+
+    entry: QueueEntry
+    units_owed: int
+    reason: str
+
+
+def reserve(
+    *,
+    bucket: BucketRef,
+    order_no: str,
+    item_id: int,
+    buyer_id: int,
+    limit_key: str,
+    quantity: int,
+    price: Decimal | str,
+    ticket_expires_ms: int,
+) -> ReserveReply:
+    """Try to reserve, in one round trip. After ``GateUnavailable`` the outcome may be unknown."""
+    reply = _reserve(bucket.keys, order_no, item_id, buyer_id, limit_key, quantity, str(price), ticket_expires_ms)
+    try:
+        code, number, wake = reply
+        return ReserveReply(code=ReserveCode(code), number=number, is_wake_up_wanted=wake == 1)
+    except (TypeError, ValueError) as error:
+        raise GateUnavailable(f"reserve answered {reply!r}") from error
+
+
+def look_up(*, bucket: BucketRef, order_no: str) -> Receipt | None:
+    """The receipt of an order number, or None when the gate is sound and has none.
+
+    Raises ``NotPreheated`` when nothing of the bucket is there.
+    """
+    code, text = _look_up(bucket.keys, order_no)
+    _require(code)
+    return parse_receipt(to_text(text)) if code == 1 else None
+
+
+def snapshot(*, bucket: BucketRef, entries_max: int) -> Snapshot:
+    """All numbers and the first ``entries_max`` queue entries, at one instant."""
+    reply = _snapshot(bucket.keys, entries_max)
+    _require(reply[0])
+    _, gate_list, stock_list, queue_length, raw_entries = reply
+    gate, stock = _to_dict(gate_list), _to_dict(stock_list)
+    try:
+        return Snapshot(
+            epoch=int(gate["epoch"]),
+            seq=int(gate["seq"]),
+            settled_seq=int(gate["settled_seq"]),
+            is_frozen=bool(gate.get("frozen")),
+            paused_items=frozenset(int(name.removeprefix("paused:")) for name in gate if name.startswith("paused:")),
+            left=_units(stock, ":left"),
+            queued=_units(stock, ":queued"),
+            queue_length=queue_length,
+            entries=[parse_entry(raw) for raw in raw_entries or ()],
+        )
+    except (KeyError, ValueError) as error:
+        raise GateUnavailable(f"bucket {bucket} is damaged: {error!r}") from error
+
+
+def confirm(*, bucket: BucketRef, epoch: int, settled_seq: int, confirmations: Sequence[Confirmation]) -> int:
+    """Tell Redis that MySQL has these; return how many were still in the queue."""
+    args: list[str | int] = [epoch, settled_seq]
+    for done in confirmations:
+        args += [done.entry.stream_id, done.entry.order_no, done.entry.item_id, done.entry.quantity]
+    return _counted(_confirm(bucket.keys, *args))
+
+
+def release(*, bucket: BucketRef, epoch: int, settled_seq: int, releases: Sequence[Release]) -> int:
+    """Give back what refused entries are owed; return how many were still in the queue."""
+    args: list[str | int] = [epoch, settled_seq]
+    for done in releases:
+        entry = done.entry
+        args += [entry.stream_id, entry.order_no, entry.item_id, entry.quantity, entry.limit_key]
+        args += [done.units_owed, done.reason]
+    return _counted(_release(bucket.keys, *args))
+
+
+def drop(*, bucket: BucketRef, epoch: int, stream_ids: Sequence[str]) -> int:
+    """Take unreadable entries, which MySQL keeps as dead letters, out of the queue."""
+    return _counted(_drop(bucket.keys, epoch, *stream_ids))
+
+
+def pause(*, bucket: BucketRef, item_id: int) -> bool:
+    """Refuse new reservations of an item; False when there is no gate."""
+    return bool(_pause(bucket.keys, item_id))
+
+
+def resume(*, bucket: BucketRef, item_id: int) -> bool:
+    """Take a pause back; False when there is no gate. A frozen gate stays frozen."""
+    return bool(_resume(bucket.keys, item_id))
+
+
+def ping() -> None:
+    """Raise ``GateUnavailable`` when the server does not answer at all."""
+    try:
+        raw_client().ping()
+    except RedisError as error:
+        raise GateUnavailable(str(error)) from error
+
+
+def _require(code: int) -> None:
+    if code == ReserveCode.NOT_PREHEATED:
+        raise NotPreheated
+    if code == ReserveCode.UNAVAILABLE:
+        raise GateUnavailable("the bucket is frozen, damaged or was restarted since it was checked")
+
+
+def _counted(reply: int) -> int:
+    if reply < 0:
+        raise GateUnavailable("the bucket is missing, damaged, or of another epoch")
+    return reply
+
+
+def _to_dict(flat: Sequence[Any]) -> dict[str, str]:
+    texts = [to_text(part) for part in flat]
+    return dict(zip(texts[::2], texts[1::2], strict=True))
+
+
+def _units(stock: Mapping[str, str], suffix: str) -> dict[int, int]:
+    return {int(name.removesuffix(suffix)): int(value) for name, value in stock.items() if name.endswith(suffix)}

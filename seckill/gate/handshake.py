@@ -1,0 +1,16 @@
+"""What every connection to the stock Redis does first; imports nothing, so that settings may name it."""
+
+from typing import Any
+
+
+def learn_run_id(connection: Any) -> None:
+    """Shake hands as usual, then remember the server's run id on the connection as ``run_id``.
+
+    The scripts compare it with the gate's. A restarted server has another one and breaks its
+    connections, so the first call after a restart is refused without a round trip of its own.
+    """
+    connection.on_connect()
+    connection.send_command("INFO", "server")
+    text = connection.read_response()
+    lines = (text.decode() if isinstance(text, bytes) else text).splitlines()
+    connection.run_id = next(line.partition(":")[2] for line in lines if line.startswith("run_id:"))

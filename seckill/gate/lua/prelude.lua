@@ -1,0 +1,49 @@
+-- Put in front of every script. It names the five keys of a bucket and holds checks that only read.
+--
+-- stock     hash    <item>:left, <item>:queued (units, plain integers), #epoch
+-- gate      hash    epoch, run_id, opens_ms, closes_ms, limit, max_queue, seq, settled_seq, woken_ms,
+--                   frozen (a rebuild's token), paused:<item>
+-- buyers    hash    limit key -> units held, #epoch
+-- receipts  hash    order number -> state|item|quantity|buyer, #epoch
+-- queue     stream  reservations that MySQL does not have yet
+local STOCK, GATE, BUYERS, RECEIPTS, QUEUE = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local EPOCH = '#epoch'
+
+-- A plain decimal integer >= 0 that Lua holds exactly, else nil: "1e3", " 10", "10.5" and "" are none.
+local function integer(text)
+  if text and #text <= 14 and string.find(text, '^%d+$') then return tonumber(text) end
+  return nil
+end
+
+local function now_ms()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+-- The gate's epoch, run id, frozen token and the further fields asked for; or nil and why not:
+-- -1 nothing of the bucket is there, -7 it is damaged, or the server was restarted since it was checked.
+local function read_gate(run_id, ...)
+  local present = redis.call('EXISTS', STOCK, GATE, BUYERS, RECEIPTS, QUEUE)
+  if present == 0 then return nil, -1 end
+  if present < 5 then return nil, -7 end
+  local gate = redis.pcall('HMGET', GATE, 'epoch', 'run_id', 'frozen', ...)
+  if gate.err or not integer(gate[1]) or gate[2] ~= run_id then return nil, -7 end
+  return gate
+end
+
+-- True where stock, buyers and receipts are hashes of this epoch and the queue is a stream.
+local function is_whole(epoch)
+  for _, key in ipairs({ STOCK, BUYERS, RECEIPTS }) do
+    if redis.pcall('HGET', key, EPOCH) ~= epoch then return false end
+  end
+  return redis.call('TYPE', QUEUE).ok == 'stream'
+end
+
+-- The id of the last entry ever added to the queue, removed ones included; '' where it is no stream.
+local function last_queue_id()
+  if redis.call('TYPE', QUEUE).ok ~= 'stream' then return '' end
+  local info = redis.call('XINFO', 'STREAM', QUEUE)
+  for i = 1, #info, 2 do
+    if info[i] == 'last-generated-id' then return info[i + 1] end
+  end
+end

@@ -1,0 +1,45 @@
+"""``manage.py reconcile [--json]``: law 7 for every bucket on sale; exit code 1 when one is off."""
+
+import json
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from seckill.reconciliation import BucketReport, Verdict, reconcile_bucket
+from seckill.selectors import buckets_on_sale
+
+
+class Command(BaseCommand):
+    help = "Compare MySQL and Redis for every bucket on sale."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--json", action="store_true", help="print one JSON list")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        reports = [reconcile_bucket(bucket=bucket, clock=timezone.now) for bucket in buckets_on_sale()]
+        if options["json"]:
+            self.stdout.write(json.dumps([_as_json(report) for report in reports]))
+        else:
+            for report in reports:
+                self._print(report)
+        if any(report.verdict != Verdict.BALANCED for report in reports):
+            raise CommandError("not every bucket is balanced", returncode=1)
+
+    def _print(self, report: BucketReport) -> None:
+        self.stdout.write(f"bucket {report.bucket}: {report.verdict.label} {report.explanation}".rstrip())
+        for item in report.items:
+            self.stdout.write(
+                f"  item {item.item_id}: allocated {item.allocated} = sold {item.sold} + left {item.left}"
+                f" + in flight {item.in_flight} + owed {item.owed} + drift {item.drift}"
+            )
+
+
+def _as_json(report: BucketReport) -> dict[str, Any]:
+    return {
+        "bucket": str(report.bucket),
+        "verdict": report.verdict,
+        "explanation": report.explanation,
+        "items": [vars(item) | {"drift": item.drift} for item in report.items],
+    }

@@ -1,0 +1,197 @@
+"""Reading and writing the fates of reservations, under the bucket's lock.
+
+# Note [Lock order]
+A transaction locks a sale row first, then bucket rows by (pool, number), then item buckets by item
+id, then stock rows by SKU. Nothing else is locked.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from django.db.models import F, Sum
+
+from inventory.services import Kind as MovementKind
+from inventory.services import Movement, record
+from orders.services import NewOrder, place_orders
+from seckill.decisions import Decision, Fate, decide
+from seckill.errors import QueueForked, SettlementError
+from seckill.gate.entries import QueueEntry
+from seckill.gate.keys import BucketRef
+from seckill.models import Bucket, ItemBucket, Reservation, SaleItem, SalePool
+from seckill.states import ReservationState
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolFacts:
+    """What settlement needs of a pool; none of it changes after preheat."""
+
+    limit: int
+    pay_window: timedelta
+    sku_ids: Mapping[int, int]
+
+
+def lock_bucket(bucket: BucketRef) -> Bucket:
+    """Lock the bucket's row for this transaction, waiting as long as the session allows."""
+    return Bucket.objects.select_for_update().get(pool_id=bucket.pool_id, number=bucket.number)
+
+
+def pool_facts(*, pool_id: int) -> PoolFacts:
+    """Read a pool's limit, pay window and the SKU of each of its items."""
+    pool = SalePool.objects.select_related("sale").get(pk=pool_id)
+    return PoolFacts(
+        limit=pool.limit_per_buyer,
+        pay_window=timedelta(minutes=pool.sale.pay_window_minutes),
+        sku_ids=dict(SaleItem.objects.filter(pool_id=pool_id).values_list("pk", "sku_id")),
+    )
+
+
+def account_of(*, item_id: int, bucket: BucketRef) -> str:
+    """Name of the ledger account of an item's units in a bucket."""
+    return f"item:{item_id}:{bucket.number}"
+
+
+def decide_entries(
+    *, row: Bucket, bucket: BucketRef, entries: Sequence[QueueEntry], facts: PoolFacts
+) -> list[Decision]:
+    """Decide what becomes of entries, from what MySQL has; the bucket is locked.
+
+    Raises ``QueueForked`` when a sequence number of this epoch was already used by another order.
+    """
+    known = known_fates(order_numbers=[entry.order_no for entry in entries])
+    new = [entry for entry in entries if entry.order_no not in known]
+    _require_unused_numbers(bucket=bucket, epoch=row.epoch, entries=new)
+    return decide(
+        entries=entries,
+        known=known,
+        limit=facts.limit,
+        held=units_held(pool_id=bucket.pool_id, limit_keys={entry.limit_key for entry in new}),
+        room=units_unsold(row=row),
+    )
+
+
+def known_fates(*, order_numbers: Sequence[str]) -> dict[str, Fate]:
+    """Read the fates of those order numbers that have one."""
+    rows = Reservation.objects.filter(order_no__in=order_numbers)
+    return {
+        row.order_no: Fate(
+            item_id=row.item_id,
+            buyer_id=row.buyer_id,
+            quantity=row.quantity,
+            state=ReservationState(row.state),
+            reason=row.reason,
+            units_owed=row.units_owed,
+        )
+        for row in rows
+    }
+
+
+def units_held(*, pool_id: int, limit_keys: set[str]) -> dict[str, int]:
+    """Sum the settled units of each limit key (law 2)."""
+    rows = Reservation.objects.filter(
+        pool_id=pool_id, limit_key__in=limit_keys, state=ReservationState.SETTLED
+    ).values_list("limit_key")
+    return dict(rows.annotate(units=Sum("quantity")).order_by())
+
+
+def units_unsold(*, row: Bucket) -> dict[int, int]:
+    """Allocated minus sold, per item of a locked bucket."""
+    return {unit.item_id: unit.allocated - unit.sold for unit in ItemBucket.objects.filter(bucket_id=row.pk)}
+
+
+def write_decisions(
+    *, row: Bucket, bucket: BucketRef, decisions: Sequence[Decision], facts: PoolFacts, now: datetime
+) -> None:
+    """Write the new ones: reservations, orders, sold units and the ledger.
+
+    Raises ``SettlementError`` when an item's guarded update finds no room (law 1), and what the
+    database says of a bad row. Then the whole transaction must fail.
+    """
+    new = [decision for decision in decisions if decision.is_new]
+    if not new:
+        return
+    write_reservations(bucket=bucket, decisions=new, now=now)
+    settled = [d for d in new if d.state is ReservationState.SETTLED]
+    place_orders(
+        new_orders=[
+            NewOrder(
+                number=d.entry.order_no,
+                buyer_id=d.entry.buyer_id,
+                sku_id=facts.sku_ids[d.entry.item_id],
+                quantity=d.entry.quantity,
+                unit_price=d.entry.price,
+                pay_by_at=now + facts.pay_window,
+            )
+            for d in settled
+        ],
+        now=now,
+    )
+    _count_sold(row=row, bucket=bucket, settled=settled, facts=facts, now=now)
+
+
+def write_reservations(*, bucket: BucketRef, decisions: Sequence[Decision], now: datetime) -> None:
+    """Insert the fates of new decisions with one statement; needs no foreign key to hold."""
+    Reservation.objects.bulk_create(_reservation(bucket=bucket, decision=d, now=now) for d in decisions)
+
+
+def renumbered(*, entries: Sequence[QueueEntry], epoch: int, first_seq: int) -> list[QueueEntry]:
+    """Give entries that survived into a new epoch the numbers of that epoch."""
+    return [replace(entry, epoch=epoch, seq=first_seq + n) for n, entry in enumerate(entries)]
+
+
+def _count_sold(
+    *, row: Bucket, bucket: BucketRef, settled: Sequence[Decision], facts: PoolFacts, now: datetime
+) -> None:
+    units: dict[int, int] = defaultdict(int)
+    first_seq: dict[int, int] = {}
+    for decision in settled:
+        units[decision.entry.item_id] += decision.entry.quantity
+        first_seq.setdefault(decision.entry.item_id, decision.entry.seq)
+    for item_id in sorted(units):
+        counted = ItemBucket.objects.filter(
+            bucket_id=row.pk, item_id=item_id, allocated__gte=F("sold") + units[item_id]
+        ).update(sold=F("sold") + units[item_id])
+        if counted != 1:
+            raise SettlementError(f"item {item_id} has no room for {units[item_id]} units")
+    record(
+        movements=[
+            Movement(
+                sku_id=facts.sku_ids[item_id],
+                account=account_of(item_id=item_id, bucket=bucket),
+                kind=MovementKind.SALE,
+                units=-units[item_id],
+                reference=f"sale:{bucket}:{row.epoch}:{first_seq[item_id]}:{item_id}",
+            )
+            for item_id in sorted(units)
+        ],
+        now=now,
+    )
+
+
+def _reservation(*, bucket: BucketRef, decision: Decision, now: datetime) -> Reservation:
+    entry = decision.entry
+    return Reservation(
+        order_no=entry.order_no,
+        pool_id=bucket.pool_id,
+        bucket_no=bucket.number,
+        item_id=entry.item_id,
+        buyer_id=entry.buyer_id,
+        limit_key=entry.limit_key,
+        quantity=entry.quantity,
+        unit_price=entry.price,
+        epoch=entry.epoch,
+        seq=entry.seq,
+        state=decision.state,
+        reason=decision.reason,
+        units_owed=decision.units_owed,
+        created_at=now,
+    )
+
+
+def _require_unused_numbers(*, bucket: BucketRef, epoch: int, entries: Sequence[QueueEntry]) -> None:
+    taken = Reservation.objects.filter(
+        pool_id=bucket.pool_id, bucket_no=bucket.number, epoch=epoch, seq__in=[entry.seq for entry in entries]
+    ).values_list("seq", flat=True)
+    if numbers := list(taken[:3]):
+        raise QueueForked(f"sequence numbers {numbers} of epoch {epoch} belong to other orders")

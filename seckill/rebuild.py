@@ -1,0 +1,209 @@
+"""Rebuild: the one door by which a bucket comes into Redis, at preheat and after any loss.
+
+Claim in MySQL, freeze, every surviving entry into MySQL under a new epoch, staging filled from MySQL
+without a lock, swap under the lock. Killed anywhere, it starts again; two at once cannot both
+finish, because the claim, the token, the run id, the last stream id and the epoch must all still
+be what they were.
+"""
+
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from django.db import transaction
+from django.db.models import Max, Sum
+
+from seckill.conf import LIMITS
+from seckill.dead_letters import park, split_readable
+from seckill.decisions import Decision
+from seckill.errors import RebuildRefused
+from seckill.gate import staging
+from seckill.gate.keys import BucketRef
+from seckill.gate.receipts import Receipt, ReceiptState
+from seckill.gate.staging import Frozen, GateFields
+from seckill.models import Bucket, Reservation, SaleItem, SalePool
+from seckill.outcomes import decide_entries, lock_bucket, pool_facts, renumbered, units_unsold, write_decisions
+from seckill.states import ReservationState
+
+# Room between the last number seen and the first of the next epoch, in case the last was not seen.
+SEQ_MARGIN = 10
+
+_UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+RECEIPT_STATES = {
+    ReservationState.SETTLED: ReceiptState.CONFIRMED,
+    ReservationState.REFUSED: ReceiptState.REFUSED,
+    ReservationState.RETURNED: ReceiptState.RETURNED,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rebuilt:
+    """What a rebuild did."""
+
+    epoch: int
+    drained: int
+    refused: int
+
+
+def rebuild_bucket(*, bucket: BucketRef, clock: Callable[[], datetime]) -> Rebuilt:
+    """Make Redis say of a bucket what MySQL says, and open it.
+
+    Raises ``RebuildRefused`` when another rebuild is at it or anything changed meanwhile, and
+    ``GateUnavailable``; the gate stays shut then and the sweep tries again.
+    """
+    token = secrets.token_hex(8)
+    predecessor = _claim(bucket=bucket, token=token, now=clock())
+    try:
+        if predecessor:
+            staging.unlink_leavings(bucket=bucket, token=predecessor)
+        frozen = staging.freeze(bucket=bucket, token=token)
+        epoch, decisions = _drain(bucket=bucket, frozen=frozen, now=clock())
+        _fill_staging(bucket=bucket, token=token, epoch=epoch, clock=clock)
+        _swap(bucket=bucket, frozen=frozen, epoch=epoch, now=clock())
+        staging.unlink_leavings(bucket=bucket, token=token)
+    finally:
+        _let_go(bucket=bucket, token=token)
+    refused = sum(1 for d in decisions if d.state is ReservationState.REFUSED)
+    return Rebuilt(epoch=epoch, drained=len(decisions), refused=refused)
+
+
+def _claim(*, bucket: BucketRef, token: str, now: datetime) -> str:
+    """Take the claim; return the token of a dead predecessor, whose leavings are to be removed."""
+    with transaction.atomic(durable=True):
+        row = lock_bucket(bucket)
+        if row.claim and row.claim_until is not None and row.claim_until > now:
+            raise RebuildRefused(f"bucket {bucket} is being rebuilt")
+        predecessor = row.claim
+        Bucket.objects.filter(pk=row.pk).update(claim=token, claim_until=_lease_end(now))
+    return predecessor
+
+
+def _drain(*, bucket: BucketRef, frozen: Frozen, now: datetime) -> tuple[int, list[Decision]]:
+    """Transaction 1: bring what survived in the queue into MySQL under a new epoch."""
+    with transaction.atomic(durable=True):
+        row = lock_bucket(bucket)
+        _require_claim(row=row, token=frozen.token, now=now)
+        row.epoch = max(row.epoch, frozen.epoch) + 1
+        facts = pool_facts(pool_id=bucket.pool_id)
+        next_seq = _first_seq(bucket=bucket, frozen=frozen)
+        decisions: list[Decision] = []
+        for chunk in staging.surviving_entries(bucket=bucket, chunk_size=LIMITS.chunk_size):
+            readable, bad = split_readable(entries=chunk, facts=facts)
+            park(bucket=bucket, epoch=row.epoch, entries=bad, now=now)
+            entries = renumbered(entries=readable, epoch=row.epoch, first_seq=next_seq)
+            next_seq += len(entries)
+            decided = decide_entries(row=row, bucket=bucket, entries=entries, facts=facts)
+            decided = [replace(d, units_owed=0) if d.is_new else d for d in decided]
+            write_decisions(row=row, bucket=bucket, decisions=decided, facts=facts, now=now)
+            decisions += decided
+        Bucket.objects.filter(pk=row.pk).update(epoch=row.epoch)
+    return row.epoch, decisions
+
+
+def _first_seq(*, bucket: BucketRef, frozen: Frozen) -> int:
+    return max(frozen.seq, _highest_seq(bucket)) + SEQ_MARGIN
+
+
+def _highest_seq(bucket: BucketRef) -> int:
+    rows = Reservation.objects.filter(pool_id=bucket.pool_id, bucket_no=bucket.number)
+    return rows.aggregate(highest=Max("seq"))["highest"] or 0
+
+
+def _fill_staging(*, bucket: BucketRef, token: str, epoch: int, clock: Callable[[], datetime]) -> None:
+    """Fill buyers and receipts from MySQL, in chunks, without a lock: the claim keeps the rows still."""
+    staging.begin_staging(bucket=bucket, token=token, epoch=epoch)
+    for rows in _chunks_of_reservations(bucket):
+        _renew(bucket=bucket, token=token, now=clock())
+        receipts = {
+            row.order_no: Receipt(
+                state=RECEIPT_STATES[ReservationState(row.state)],
+                item_id=row.item_id,
+                quantity=row.quantity,
+                buyer_id=row.buyer_id,
+                reason=row.reason,
+            )
+            for row in rows
+        }
+        staging.stage_receipts(bucket=bucket, token=token, receipts=receipts)
+    for held in _chunks_of_buyers(bucket):
+        _renew(bucket=bucket, token=token, now=clock())
+        staging.stage_buyers(bucket=bucket, token=token, held=held)
+
+
+def _chunks_of_reservations(bucket: BucketRef) -> Iterator[list[Reservation]]:
+    rows = Reservation.objects.filter(pool_id=bucket.pool_id, bucket_no=bucket.number).order_by("pk")
+    last_pk = 0
+    while chunk := list(rows.filter(pk__gt=last_pk)[: LIMITS.chunk_size]):
+        yield chunk
+        last_pk = chunk[-1].pk
+
+
+def _chunks_of_buyers(bucket: BucketRef) -> Iterator[dict[str, int]]:
+    rows = (
+        Reservation.objects.filter(pool_id=bucket.pool_id, bucket_no=bucket.number, state=ReservationState.SETTLED)
+        .values_list("limit_key")
+        .annotate(units=Sum("quantity"))
+        .order_by("limit_key")
+    )
+    last_key = ""
+    while chunk := dict(rows.filter(limit_key__gt=last_key)[: LIMITS.chunk_size]):
+        yield chunk
+        last_key = next(reversed(chunk))
+
+
+def _swap(*, bucket: BucketRef, frozen: Frozen, epoch: int, now: datetime) -> None:
+    """Transaction 2: the last numbers, then the swap, while nobody can change them."""
+    with transaction.atomic(durable=True):
+        row = lock_bucket(bucket)
+        _require_claim(row=row, token=frozen.token, now=now)
+        if row.epoch != epoch:
+            raise RebuildRefused(f"bucket {bucket} has gone on to epoch {row.epoch}")
+        gate = _gate_fields(row=row, bucket=bucket, frozen=frozen)
+        staging.stage_gate(bucket=bucket, frozen=frozen, gate=gate, left=units_unsold(row=row))
+        Bucket.objects.filter(pk=row.pk).update(run_id=frozen.run_id)
+        staging.swap(bucket=bucket, frozen=frozen, epoch=epoch)
+
+
+def _gate_fields(*, row: Bucket, bucket: BucketRef, frozen: Frozen) -> GateFields:
+    pool = SalePool.objects.select_related("sale").get(pk=bucket.pool_id)
+    settled_seq = _highest_seq(bucket)
+    return GateFields(
+        epoch=row.epoch,
+        opens_ms=_milliseconds(pool.sale.opens_at),
+        closes_ms=_milliseconds(pool.sale.closes_at),
+        limit=pool.limit_per_buyer,
+        max_queue=pool.max_queue,
+        seq=max(settled_seq, frozen.seq) + SEQ_MARGIN,
+        settled_seq=settled_seq,
+        adj_no=row.adj_no,
+        repair_no=row.repair_no,
+        paused_items=frozenset(SaleItem.objects.filter(pool_id=pool.pk, is_paused=True).values_list("pk", flat=True)),
+    )
+
+
+def _milliseconds(instant: datetime) -> int:
+    """Milliseconds since 1970, rounded up: nobody is let in before the instant."""
+    return -((_UNIX_EPOCH - instant) // timedelta(milliseconds=1))
+
+
+def _require_claim(*, row: Bucket, token: str, now: datetime) -> None:
+    """A claim that has run out is lost for good: rows may have changed since."""
+    if row.claim != token or row.claim_until is None or row.claim_until <= now:
+        raise RebuildRefused(f"the rebuild of bucket {row} has lost its claim")
+
+
+def _renew(*, bucket: BucketRef, token: str, now: datetime) -> None:
+    mine = Bucket.objects.filter(pool_id=bucket.pool_id, number=bucket.number, claim=token, claim_until__gt=now)
+    if mine.update(claim_until=_lease_end(now)) != 1:
+        raise RebuildRefused(f"the rebuild of bucket {bucket} has lost its claim")
+
+
+def _let_go(*, bucket: BucketRef, token: str) -> None:
+    """End the claim. After a failure the token stays, so that the next one finds what to remove."""
+    Bucket.objects.filter(pool_id=bucket.pool_id, number=bucket.number, claim=token).update(claim_until=None)
+
+
+def _lease_end(now: datetime) -> datetime:
+    return now + timedelta(seconds=LIMITS.claim_seconds)

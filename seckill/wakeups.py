@@ -1,0 +1,77 @@
+"""Wake-up calls to the settle workers, published by one thread per process.
+
+A purchase only leaves a note for the thread, so a broker that is slow, hung or gone never delays an
+answer. Notes are kept per bucket and coalesce; after a failure none is published for a second. A
+lost one costs at most that second: the sweep looks at every queue anyway.
+"""
+
+import logging
+import threading
+import time
+
+from celery import current_app
+from kombu import Producer
+
+from seckill.conf import LIMITS
+from seckill.gate.keys import BucketRef
+from seckill.tasks import settle
+
+logger = logging.getLogger(__name__)
+
+
+class Publisher:
+    """Takes notes from request threads and publishes them from a thread of its own."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._noted: set[BucketRef] = set()
+        self._thread: threading.Thread | None = None
+        self._producer: Producer | None = None
+        self._silent_until = 0.0
+
+    def request(self, bucket: BucketRef) -> None:
+        """Note that a bucket's queue wants a worker. Never blocks on the broker, never raises."""
+        with self._condition:
+            self._noted.add(bucket)
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._run, name="wakeups", daemon=True)
+                self._thread.start()
+            self._condition.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._condition:
+                self._condition.wait_for(lambda: self._noted)
+                bucket = self._noted.pop()
+            if time.monotonic() >= self._silent_until:
+                self._publish(bucket)
+
+    def _publish(self, bucket: BucketRef) -> None:
+        try:
+            if self._producer is None:
+                self._producer = _connect()
+            settle.apply_async((bucket.pool_id, bucket.number), producer=self._producer, retry=False)
+        except Exception as error:  # noqa: BLE001  isolation point: whatever the broker does, the sweep covers it
+            logger.warning("no wake-up for bucket %s: %s", bucket, error)
+            self._silent_until = time.monotonic() + LIMITS.publish_timeout_seconds
+            self._forget_connection()
+
+    def _forget_connection(self) -> None:
+        producer, self._producer = self._producer, None
+        if producer is not None and producer.connection is not None:
+            producer.connection.collect(socket_timeout=LIMITS.publish_timeout_seconds)
+
+
+def _connect() -> Producer:
+    timeout = LIMITS.publish_timeout_seconds
+    options = {
+        **current_app.conf.broker_transport_options,
+        "socket_timeout": timeout,
+        "socket_connect_timeout": timeout,
+    }
+    connection = current_app.connection_for_write(transport_options=options, connect_timeout=timeout)
+    return current_app.amqp.Producer(connection, auto_declare=False)
+
+
+_publisher = Publisher()
+request = _publisher.request

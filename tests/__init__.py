@@ -1,0 +1,1 @@
+"""Tests of the project; they mirror its paths and run on real servers only."""

@@ -1,0 +1,69 @@
+"""Fixtures: a database and two Redis servers that are empty before each test."""
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+from django.core.cache import cache
+from django.db import connection
+from django.test.utils import setup_databases, teardown_databases
+from pytest_django.plugin import DjangoDbBlocker
+
+from benchmarks.servers import PrivateServers
+from seckill.gate.connection import raw_client
+from tests.plugin import running_servers
+
+# Rows the migrations made; everything else is a test's own.
+KEPT_TABLES = frozenset(
+    {
+        "django_migrations",
+        "django_content_type",
+        "auth_permission",
+        "django_celery_beat_periodictask",
+        "django_celery_beat_intervalschedule",
+    }
+)
+
+
+@pytest.fixture(scope="session")
+def servers() -> PrivateServers:
+    """The private servers of this test process."""
+    return running_servers()
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_test_environment: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """Make the test database by the migrations, on this process's own server."""
+    with django_db_blocker.unblock():
+        made = setup_databases(verbosity=0, interactive=False, serialized_aliases=[])
+        yield
+        teardown_databases(made, verbosity=0)
+
+
+@pytest.fixture(autouse=True)
+def stores(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """Open MySQL and both Redis servers to the test; empty them after it.
+
+    Commits are real, threads see each other, and emptying is by DELETE: a TRUNCATE of every table
+    would take longer than most tests.
+    """
+    with django_db_blocker.unblock():
+        raw_client().flushall()
+        cache.clear()
+        yield
+        _empty_tables()
+
+
+def _empty_tables() -> None:
+    with connection.cursor() as cursor:
+        tables = set(connection.introspection.table_names(cursor)) - KEPT_TABLES
+        cursor.execute("SET FOREIGN_KEY_CHECKS = 0")
+        for table in sorted(tables):
+            cursor.execute(f"DELETE FROM `{table}`")  # noqa: S608  names from the schema itself
+        cursor.execute("SET FOREIGN_KEY_CHECKS = 1")
+
+
+@pytest.fixture(autouse=True)
+def quiet_logs() -> None:
+    """Keep expected incidents out of the report; a test that wants them uses caplog."""
+    logging.getLogger("seckill").setLevel(logging.ERROR)

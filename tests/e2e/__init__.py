@@ -1,0 +1,1 @@
+"""Tests of the whole shop: web server, worker and beat as processes of their own."""

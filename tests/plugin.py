@@ -1,0 +1,47 @@
+"""Starts each test process's private servers before Django reads its settings; loaded by ``-p tests.plugin``."""
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.servers import PrivateServers
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# What the settings want to see in a process that runs no test itself: the controller of pytest-xdist.
+NOWHERE = {
+    "DATABASE_URL": "mysql://nowhere/none",
+    "STOCK_REDIS_URL": "redis://nowhere",
+    "CACHE_REDIS_URL": "redis://nowhere",
+    "SECRET_KEY": "unused",
+}
+
+_servers: PrivateServers | None = None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, object, object]:
+    """Set the environment before pytest-django, which looks at the settings in this very hook."""
+    global _servers  # noqa: PLW0603  one per process, for the whole run
+    if getattr(early_config.known_args_namespace, "numprocesses", None):
+        os.environ.update(NOWHERE)
+    else:
+        worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+        _servers = PrivateServers(directory=ROOT / "var" / "test" / worker, is_fresh=True, environ={})
+        _servers.__enter__()
+        os.environ.update(_servers.environment())
+    return (yield)
+
+
+def pytest_unconfigure() -> None:
+    """Stop the servers."""
+    if _servers is not None:
+        _servers.__exit__(None, None, None)
+
+
+def running_servers() -> PrivateServers:
+    """Return the servers of this process."""
+    assert _servers is not None
+    return _servers

@@ -1,0 +1,1 @@
+"""What tests share: builders, threads, and the unsafe versions that controls swap in."""

@@ -1,0 +1,48 @@
+"""The unsafe versions that control tests swap in: what a shop does that has not read the cases."""
+
+from functools import cache
+
+import pytest
+from django.conf import settings
+from redis import Redis
+
+from seckill.gate import gate
+from seckill.gate.codes import ReserveCode
+from seckill.gate.gate import ReserveReply
+from seckill.gate.keys import BucketRef
+
+
+def unsafe_gate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replace the script by a check and a write in separate calls."""
+    monkeypatch.setattr(gate, "reserve", _check_then_decrement)
+
+
+def _check_then_decrement(
+    *,
+    bucket: BucketRef,
+    order_no: str,
+    item_id: int,
+    buyer_id: int,
+    limit_key: str,
+    quantity: int,
+    price: str,
+    ticket_expires_ms: int,
+) -> ReserveReply:
+    stock, _, buyers, _, _ = bucket.keys
+    client = _client()
+    left = int(client.hget(stock, f"{item_id}:left") or 0)
+    held = int(client.hget(buyers, limit_key) or 0)
+    limit = int(client.hget(bucket.keys[1], "limit") or 0)
+    if held + quantity > limit:
+        return ReserveReply(code=ReserveCode.LIMIT_REACHED, number=held, is_wake_up_wanted=False)
+    if left < quantity:
+        return ReserveReply(code=ReserveCode.SOLD_OUT, number=max(left, 0), is_wake_up_wanted=False)
+    client.hincrby(stock, f"{item_id}:left", -quantity)
+    client.hincrby(buyers, limit_key, quantity)
+    return ReserveReply(code=ReserveCode.RESERVED, number=0, is_wake_up_wanted=False)
+
+
+@cache
+def _client() -> Redis:
+    """A client of its own, with a connection for every thread of a race."""
+    return Redis.from_url(settings.CACHES["stock"]["LOCATION"], max_connections=2_000, protocol=2)
