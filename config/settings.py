@@ -143,9 +143,9 @@ USE_I18N = True
 USE_TZ = True
 
 STATIC_URL = "static/"
-STATIC_ROOT = env.path("STATIC_ROOT", default=str(BASE_DIR / "var" / "static"))
+# The web process serves static files out of the packages; STATIC_ROOT is for a proxy that shall do it.
+STATIC_ROOT = env.str("STATIC_ROOT", default=None)
 WHITENOISE_USE_FINDERS = True
-WHITENOISE_AUTOREFRESH = DEBUG
 
 IS_HTTPS = env.bool("HTTPS", default=True)
 SECURE_SSL_REDIRECT = IS_HTTPS
@@ -168,6 +168,13 @@ CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_TASK_TIME_LIMIT = 120
 CELERY_TASK_SOFT_TIME_LIMIT = 100
 CELERY_TASK_DEFAULT_QUEUE = "sweep"
+# Three queues, so that a long rebuild never delays a sweep, nor a sweep a settlement.
+CELERY_TASK_ROUTES = {
+    "seckill.settle": {"queue": "settle"},
+    "seckill.sweep": {"queue": "sweep"},
+    "seckill.rebuild": {"queue": "slow"},
+    "seckill.reconcile": {"queue": "slow"},
+}
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"

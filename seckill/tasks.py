@@ -9,13 +9,13 @@ from seckill.gate.keys import BucketRef
 from seckill.incidents import resolve_incident
 
 
-@shared_task(name="seckill.settle", queue="settle", throws=(GateUnavailable,))
+@shared_task(name="seckill.settle", throws=(GateUnavailable,))
 def settle(pool_id: int, number: int) -> None:
     """Drain one bucket's queue. Lost, late or doubled, it changes nothing."""
     settlement.settle_bucket(bucket=BucketRef(pool_id=pool_id, number=number), clock=timezone.now)
 
 
-@shared_task(name="seckill.sweep", queue="sweep", throws=(GateUnavailable,))
+@shared_task(name="seckill.sweep", throws=(GateUnavailable,))
 def sweep_buckets() -> None:
     """Wake workers for queues nobody was woken for, and rebuilds for damaged buckets."""
     findings = sweep.look_over(now=timezone.now())
@@ -25,7 +25,7 @@ def sweep_buckets() -> None:
         rebuild_one.delay(bucket.pool_id, bucket.number)
 
 
-@shared_task(name="seckill.rebuild", queue="slow", throws=(GateUnavailable, RebuildRefused))
+@shared_task(name="seckill.rebuild", throws=(GateUnavailable, RebuildRefused))
 def rebuild_one(pool_id: int, number: int) -> None:
     """Bring one bucket back into Redis from MySQL, unless somebody did already."""
     bucket = BucketRef(pool_id=pool_id, number=number)
@@ -36,7 +36,7 @@ def rebuild_one(pool_id: int, number: int) -> None:
         resolve_incident(kind=kind, bucket=bucket, now=timezone.now())
 
 
-@shared_task(name="seckill.reconcile", queue="slow", throws=(GateUnavailable,))
+@shared_task(name="seckill.reconcile", throws=(GateUnavailable,))
 def reconcile_all() -> None:
     """Compare MySQL and Redis for every bucket on sale."""
     for bucket in selectors.buckets_on_sale():

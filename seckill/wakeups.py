@@ -24,7 +24,7 @@ class Publisher:
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
-        self._noted: set[BucketRef] = set()
+        self._noted: dict[BucketRef, None] = {}  # an ordered set
         self._thread: threading.Thread | None = None
         self._producer: Producer | None = None
         self._silent_until = 0.0
@@ -32,7 +32,7 @@ class Publisher:
     def request(self, bucket: BucketRef) -> None:
         """Note that a bucket's queue wants a worker. Never blocks on the broker, never raises."""
         with self._condition:
-            self._noted.add(bucket)
+            self._noted[bucket] = None
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="wakeups", daemon=True)
                 self._thread.start()
@@ -42,7 +42,8 @@ class Publisher:
         while True:
             with self._condition:
                 self._condition.wait_for(lambda: self._noted)
-                bucket = self._noted.pop()
+                bucket = next(iter(self._noted))
+                del self._noted[bucket]
             if time.monotonic() >= self._silent_until:
                 self._publish(bucket)
 

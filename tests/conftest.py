@@ -1,12 +1,11 @@
 """Fixtures: a database and two Redis servers that are empty before each test."""
 
-import logging
 from collections.abc import Iterator
 
 import pytest
-from django.core.cache import cache
 from django.db import connection
 from django.test.utils import setup_databases, teardown_databases
+from django_redis import get_redis_connection
 from pytest_django.plugin import DjangoDbBlocker
 
 from benchmarks.servers import PrivateServers
@@ -49,7 +48,7 @@ def stores(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterato
     """
     with django_db_blocker.unblock():
         raw_client().flushall()
-        cache.clear()
+        get_redis_connection("default").flushall()
         yield
         _empty_tables()
 
@@ -61,9 +60,3 @@ def _empty_tables() -> None:
         for table in sorted(tables):
             cursor.execute(f"DELETE FROM `{table}`")  # noqa: S608  names from the schema itself
         cursor.execute("SET FOREIGN_KEY_CHECKS = 1")
-
-
-@pytest.fixture(autouse=True)
-def quiet_logs() -> None:
-    """Keep expected incidents out of the report; a test that wants them uses caplog."""
-    logging.getLogger("seckill").setLevel(logging.ERROR)

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.servers.process import Account, ServersError
+from benchmarks.servers.account import Account
+from benchmarks.servers.process import ServersError
 
 
 @dataclass(frozen=True, kw_only=True)

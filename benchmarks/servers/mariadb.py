@@ -7,8 +7,9 @@ from pathlib import Path
 
 import MySQLdb  # type: ignore[import-untyped]  # mysqlclient ships no types.
 
+from benchmarks.servers.account import Account
 from benchmarks.servers.directory import write_private
-from benchmarks.servers.process import HOST, Account, Program, ServersError, executable, free_port
+from benchmarks.servers.process import HOST, Program, ServersError, executable, free_port
 
 OPTIONS = (
     # Nothing here uses the Unix socket: without one no path is too long for it, and root cannot log in at all.

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Self
 
 from benchmarks.servers import mariadb, redis
+from benchmarks.servers.account import server_account
 from benchmarks.servers.directory import data_directory, home_directory, kept_secrets, locked
-from benchmarks.servers.process import HOST, Server, ServersError, server_account
+from benchmarks.servers.process import HOST, Server, ServersError
 
 EXISTING_URLS = ("DATABASE_URL", "STOCK_REDIS_URL", "CACHE_REDIS_URL")
 

@@ -2,7 +2,6 @@
 
 import ctypes
 import os
-import pwd
 import secrets
 import shutil
 import signal
@@ -10,15 +9,17 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from mirakuru import Executor
+from mirakuru import Executor, SimpleExecutor
 from mirakuru.exceptions import ExecutorError
+
+from benchmarks.servers.account import Account
 
 HOST = "127.0.0.1"
 
@@ -41,44 +42,6 @@ class ServersError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Account:
-    """The user the servers run as; without ids it is the caller."""
-
-    uid: int | None = None
-    gid: int | None = None
-
-    @property
-    def extra_groups(self) -> list[int] | None:
-        """None of the caller's groups for another user; None leaves the caller with them."""
-        return None if self.uid is None else []
-
-    def own(self, path: Path) -> None:
-        """Give the file or directory to this user."""
-        if self.uid is not None and self.gid is not None:
-            os.chown(path, self.uid, self.gid)
-
-    def can_enter(self, directory: Path) -> bool:
-        """Ask the kernel, as this user: the modes, owners and ACLs of all parents count."""
-        return self.run(["test", "-x", str(directory)], directory=Path("/")).returncode == 0
-
-    def run(self, command: list[str], *, directory: Path) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end as this user, in `directory`, with its temporary files there."""
-        return subprocess.run(
-            command,
-            user=self.uid,
-            group=self.gid,
-            extra_groups=self.extra_groups,
-            cwd=directory,
-            env={**os.environ, "TMPDIR": str(directory)},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class Program:
     """How one server is run, and how to tell that it is ready."""
 
@@ -88,7 +51,9 @@ class Program:
     directory: Path
     log: Path
     account: Account
-    is_ready: Callable[[], bool]
+    is_ready: Callable[[], bool] = lambda: True
+    ready_line: bytes = b""  # What it writes into its log once it is ready, for what cannot be asked.
+    environment: Mapping[str, str] = field(default_factory=dict)  # On top of the caller's own.
 
 
 class ServerExecutor(Executor):
@@ -110,35 +75,51 @@ class ServerExecutor(Executor):
                 "extra_groups": program.account.extra_groups,
             },
         )
-        self._is_ready = program.is_ready
+        self._program = program
+        self._log_start = log.tell()
 
     @property
     def envvars(self) -> dict[str, str]:
         """Leave out mirakuru's mark: at exit it kills all whose mark contains our pid, other runs' servers too."""
-        return dict(os.environ)
+        return {**os.environ, **self._program.environment}
 
     @property
     def _popen_kwargs(self) -> dict[str, Any]:
-        return {**super()._popen_kwargs, "preexec_fn": partial(_end_with_parent, os.getpid())}
+        return {**super()._popen_kwargs, "preexec_fn": partial(_begin_server, os.getpid())}
+
+    def launch(self) -> None:
+        """Start the process without waiting for it; ``start`` then waits."""
+        SimpleExecutor.start(self)
 
     def pre_start_check(self) -> bool:
         """Look for no earlier server: the lock on the directory has settled that."""
         return False
 
     def after_start_check(self) -> bool:
-        """Tell whether the server answers as a client would see it."""
-        return self._is_ready()
+        """Tell whether the server says that it is ready and answers as a client would see it."""
+        return self._has_said_so() and self._program.is_ready()
+
+    def _has_said_so(self) -> bool:
+        with self._program.log.open("rb") as log:
+            log.seek(self._log_start)
+            return self._program.ready_line in log.read()
 
 
 class Server:
     """One private server; a start after a stop or a kill finds the same port and the same data.
 
     Start it from the main thread: the kernel ties the server's life to the thread that made it, not to the process.
+    What a server forks is its own: signals go to all of its process group.
     """
 
     def __init__(self, *, program: Program) -> None:
         self._program = program
         self._executor: ServerExecutor | None = None
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return self._program.log.stem
 
     @property
     def port(self) -> int:
@@ -150,28 +131,50 @@ class Server:
         """The process id of the server itself; ServersError when it was not started or has been stopped."""
         return self._process().pid
 
+    @property
+    def is_running(self) -> bool:
+        """Whether its process lives, ready or not."""
+        return self._executor is not None and self._executor.running()
+
     def start(self) -> None:
         """Start the server, return once it answers; ServersError shows the end of its log when it does not."""
+        if not self.is_running:
+            self.launch()
+            self.await_ready()
+
+    def launch(self) -> None:
+        """Start the server and return at once, so that others can start meanwhile; `await_ready` belongs to it."""
         if threading.current_thread() is not threading.main_thread():
             raise ServersError("start servers from the main thread: they end with the thread that started them")
-        if self._executor is not None and self._executor.running():
-            return
         with self._program.log.open("ab") as log:
             self._executor = ServerExecutor(program=self._program, log=log)
-            try:
-                self._executor.start()
-            except ExecutorError as error:
-                lines = self._program.log.read_text(errors="replace").splitlines()[-LOG_LINES_SHOWN:]
-                raise ServersError("\n".join([f"{self._program.directory.name} did not start:", *lines])) from error
+            self._executor.launch()
+
+    def await_ready(self) -> None:
+        """Return once a launched server answers; ServersError shows the end of its log when it does not."""
+        if self._executor is None:
+            raise ServersError(f"{self.name} was not launched")
+        try:
+            self._executor.start()
+        except ExecutorError as error:
+            raise ServersError(f"{self.name} did not start:\n{self.log_end()}") from error
+
+    def log_end(self) -> str:
+        """Return the last lines of its log, for a message."""
+        return "\n".join(self._program.log.read_text(errors="replace").splitlines()[-LOG_LINES_SHOWN:])
+
+    def terminate(self) -> None:
+        """Ask the server to end without waiting for it; `stop` belongs to it."""
+        if self.is_running:
+            self._process().terminate()
+            self.resume()  # A paused server would not notice.
 
     def stop(self) -> None:
         """Ask the server to end and kill it if it does not; returns when it is gone."""
-        if self._executor is not None and self._executor.running():
-            process = self._process()
-            process.terminate()
-            process.send_signal(signal.SIGCONT)  # A paused server would not notice.
+        self.terminate()
+        if self.is_running:
             with suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=STOP_TIMEOUT_SECONDS)
+                self._process().wait(timeout=STOP_TIMEOUT_SECONDS)
         self.kill()
 
     def kill(self) -> None:
@@ -187,25 +190,17 @@ class Server:
 
     def pause(self) -> None:
         """Freeze the server: its connections stay open and nobody answers. Returns when it stands still."""
-        os.kill(self.pid, signal.SIGSTOP)
+        os.killpg(self.pid, signal.SIGSTOP)
         os.waitpid(self.pid, os.WUNTRACED)
 
     def resume(self) -> None:
         """Let a paused server go on."""
-        os.kill(self.pid, signal.SIGCONT)
+        os.killpg(self.pid, signal.SIGCONT)
 
     def _process(self) -> subprocess.Popen[Any]:
         if self._executor is None or self._executor.process is None:
-            raise ServersError(f"{self._program.directory.name} does not run")
+            raise ServersError(f"{self.name} does not run")
         return self._executor.process
-
-
-def server_account() -> Account:
-    """Return nobody for root, as MariaDB refuses to run as root; anyone else runs servers as themselves."""
-    if os.geteuid() != 0:
-        return Account()
-    nobody = pwd.getpwnam("nobody")
-    return Account(uid=nobody.pw_uid, gid=nobody.pw_gid)
 
 
 def executable(*names: str) -> str:
@@ -226,14 +221,21 @@ def free_port() -> int:
     raise ServersError(f"no port of {HOST} between {PORTS.start} and {PORTS.stop} could be had")
 
 
-def _end_with_parent(parent_pid: int) -> None:
-    """Run in the new process before it becomes the server: have the kernel kill it when its parent dies, see prctl(2).
+def end_with_parent(parent_pid: int) -> None:
+    """Have the kernel kill this process when the thread of the parent that made it dies, see prctl(2).
 
-    A change of user clears that order, so it has to come after it, as it does in Popen. The session of its own keeps
-    Ctrl-C in the parent's terminal away from the server.
+    A change of user clears that order and a fork does not hand it on.
     """
-    os.setsid()
     if sys.platform == "linux":
         LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent_pid:  # The parent died before the order was given.
             os._exit(1)
+
+
+def _begin_server(parent_pid: int) -> None:
+    """Run in the new process before it becomes the server, after its change of user.
+
+    The session of its own keeps Ctrl-C in the parent's terminal away from the server.
+    """
+    os.setsid()
+    end_with_parent(parent_pid)

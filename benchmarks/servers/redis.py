@@ -4,7 +4,8 @@ import socket
 from functools import partial
 from pathlib import Path
 
-from benchmarks.servers.process import HOST, Account, Program, executable, free_port
+from benchmarks.servers.account import Account
+from benchmarks.servers.process import HOST, Program, executable, free_port
 
 COMMON = ("--bind", HOST, "--protected-mode", "yes", "--save", "", "--maxmemory-policy", "noeviction")
 STOCK = (*COMMON, "--appendonly", "yes", "--appendfsync", "everysec")

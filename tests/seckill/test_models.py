@@ -1,0 +1,128 @@
+"""The rules of the flash sales hold in the database itself, whoever writes past the services."""
+
+from typing import Any
+
+import pytest
+from django.db import models
+
+from seckill.models import (
+    Bucket,
+    DeadLetter,
+    FlashSale,
+    Incident,
+    ItemBucket,
+    ReconciliationRun,
+    Reservation,
+    SaleItem,
+    SalePool,
+    Ticket,
+)
+from tests.support.rows import CHECK_VIOLATED, DUPLICATE, NOW, OUT_OF_RANGE, UNDERFLOW, check_names, error_code
+from tests.support.shop import Shop, make_buyers, open_sale, ticket_of
+
+TABLES = (
+    Bucket,
+    DeadLetter,
+    FlashSale,
+    Incident,
+    ItemBucket,
+    ReconciliationRun,
+    Reservation,
+    SaleItem,
+    SalePool,
+    Ticket,
+)
+
+F = models.F
+
+# rule, table, what somebody tries to write, how the database says no
+BAD_WRITES: list[tuple[str, type[models.Model], dict[str, Any], frozenset[int] | set[int]]] = [
+    ("sale_closes_after_opening", FlashSale, {"opens_at": F("closes_at"), "closes_at": F("opens_at")}, CHECK_VIOLATED),
+    ("sale_closes_after_opening", FlashSale, {"closes_at": F("opens_at")}, CHECK_VIOLATED),
+    ("sale_pay_window_positive", FlashSale, {"pay_window_minutes": 0}, CHECK_VIOLATED),
+    ("sale_state_known", FlashSale, {"state": "LIVE"}, CHECK_VIOLATED),
+    ("sale_state_known", FlashSale, {"state": ""}, CHECK_VIOLATED),
+    ("pool_limit_positive", SalePool, {"limit_per_buyer": 0}, CHECK_VIOLATED),
+    ("pool_max_queue_positive", SalePool, {"max_queue": 0}, CHECK_VIOLATED),
+    ("item_units_positive", SaleItem, {"units": 0}, CHECK_VIOLATED),
+    ("item_units_positive", SaleItem, {"units": -1}, {OUT_OF_RANGE}),
+    ("item_price_not_negative", SaleItem, {"price": "-0.01"}, CHECK_VIOLATED),
+    ("item_bucket_never_oversold", ItemBucket, {"sold": 11}, CHECK_VIOLATED),
+    ("item_bucket_never_oversold", ItemBucket, {"sold": F("allocated") + 1}, CHECK_VIOLATED),
+    ("item_bucket_never_oversold", ItemBucket, {"allocated": 3}, CHECK_VIOLATED),
+    ("item_bucket_never_oversold", ItemBucket, {"sold": -1}, {OUT_OF_RANGE}),
+    ("item_bucket_never_oversold", ItemBucket, {"sold": F("sold") - 5}, {UNDERFLOW}),
+    ("item_bucket_never_oversold", ItemBucket, {"allocated": F("allocated") - 11}, {UNDERFLOW}),
+    ("reservation_quantity_positive", Reservation, {"quantity": 0, "units_owed": 0}, CHECK_VIOLATED),
+    ("reservation_owes_at_most_quantity", Reservation, {"units_owed": 4}, CHECK_VIOLATED),
+    ("reservation_owes_at_most_quantity", Reservation, {"units_owed": -1}, {OUT_OF_RANGE}),
+    ("reservation_state_known", Reservation, {"state": "QUEUED", "reason": "", "units_owed": 0}, CHECK_VIOLATED),
+    ("reservation_refused_with_reason", Reservation, {"reason": ""}, CHECK_VIOLATED),
+    ("reservation_refused_with_reason", Reservation, {"state": "SETTLED"}, CHECK_VIOLATED),
+    ("reservation_refused_with_reason", Reservation, {"state": "RETURNED", "reason": ""}, CHECK_VIOLATED),
+]
+
+
+def one_of_each() -> Shop:
+    """A sale of ten units, four of them sold, and a refusal that owes its three units."""
+    shop = open_sale(units=10, limit=3)
+    ItemBucket.objects.update(sold=4)
+    make_refusal(shop, order_no=f"{shop.bucket.pool_id}-0-aaaaaaaaaaaaaaaa", seq=1)
+    return shop
+
+
+def make_refusal(shop: Shop, *, order_no: str, seq: int) -> Reservation:
+    return Reservation.objects.create(
+        order_no=order_no,
+        pool_id=shop.pool.pk,
+        bucket_no=0,
+        item_id=shop.item.pk,
+        buyer_id=1,
+        limit_key="1",
+        quantity=3,
+        unit_price=shop.item.price,
+        epoch=1,
+        seq=seq,
+        state="REFUSED",
+        reason="limit_reached",
+        units_owed=3,
+        created_at=NOW,
+    )
+
+
+@pytest.mark.parametrize(("rule", "table", "change", "codes"), BAD_WRITES)
+def test_a_row_that_breaks_a_rule_is_refused(
+    rule: str, table: type[models.Model], change: dict[str, Any], codes: set[int]
+) -> None:
+    """Laws 1 and 3, and whatever else is never true: the table says no, and the row stays as it was."""
+    one_of_each()
+    rows = table._default_manager.all()
+    before = rows.values().get()
+    assert error_code(lambda: rows.update(**change)) in codes
+    assert rows.values().get() == before
+
+
+def test_every_rule_has_its_case() -> None:
+    assert {case[0] for case in BAD_WRITES} == check_names(*TABLES)
+
+
+def test_what_stands_once_cannot_stand_twice() -> None:
+    """One fate per order number and per sequence number, one bucket per number, one row of units per item."""
+    shop = one_of_each()
+    (fate,), (bucket,), (unit,) = Reservation.objects.all(), Bucket.objects.all(), ItemBucket.objects.all()
+    assert error_code(lambda: make_refusal(shop, order_no=fate.order_no, seq=2)) == DUPLICATE
+    assert error_code(lambda: make_refusal(shop, order_no=fate.order_no.replace("a", "b"), seq=1)) == DUPLICATE
+    assert error_code(lambda: Bucket.objects.create(pool=shop.pool, number=bucket.number)) == DUPLICATE
+    assert error_code(lambda: ItemBucket.objects.create(bucket=bucket, item=shop.item, allocated=1)) == DUPLICATE
+    assert unit.allocated == ItemBucket.objects.get().allocated
+    again = {"pool": shop.pool, "sku": shop.item.sku, "price": 1, "units": 1}
+    assert error_code(lambda: SaleItem.objects.create(**again)) == DUPLICATE
+    assert [t.objects.count() for t in (Reservation, Bucket, ItemBucket, SaleItem)] == [1, 1, 1, 1]
+
+
+def test_a_ticket_has_a_number_of_its_own() -> None:
+    shop = one_of_each()
+    first, second = make_buyers(2)
+    ticket_of(shop, first, order_no="1-0-aaaaaaaaaaaaaaaa")
+    assert error_code(lambda: ticket_of(shop, second, order_no="1-0-aaaaaaaaaaaaaaaa")) == DUPLICATE
+    assert Ticket.objects.get().buyer_id == first.pk

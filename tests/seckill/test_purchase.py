@@ -1,0 +1,253 @@
+"""The hot path: what it costs, and that whoever holds a reservation always hears so."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+from redis import BlockingConnectionPool, Redis
+from redis.connection import Connection
+
+from benchmarks.servers import PrivateServers
+from seckill import purchase as purchase_module
+from seckill.errors import GateUnavailable
+from seckill.gate import connection as gate_connection
+from seckill.gate.connection import raw_client
+from seckill.gate.handshake import learn_run_id
+from seckill.gate.keys import BucketRef
+from seckill.models import FlashSale
+from seckill.purchase import purchase
+from seckill.settlement import settle_bucket
+from seckill.tickets import sign_ticket
+from tests.support.broker import settle_messages, wait_for_message
+from tests.support.proxy import Proxy, proxy_to
+from tests.support.shop import Shop, buy, make_buyers, make_tickets, open_sale, ticket_of
+from tests.support.state import assert_settled_state, numbers
+from tests.support.threads import run_together
+
+
+def settle(shop: Shop) -> int:
+    return settle_bucket(bucket=shop.bucket, clock=timezone.now)
+
+
+def post(client: Client, ticket: str) -> int:
+    body = {"ticket": ticket, "quantity": 1}
+    return client.post("/api/v1/purchases/", body, content_type="application/json").status_code
+
+
+@pytest.fixture
+def commands(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Whatever this process sends to any Redis server, one item per write."""
+    sent: list[bytes] = []
+    send = Connection.send_packed_command
+
+    def record(self: Connection, command: object, check_health: bool = True) -> None:  # noqa: FBT001, FBT002
+        sent.append(b"".join(command) if isinstance(command, list) else bytes(str(command), "utf8"))
+        send(self, command, check_health=check_health)
+
+    monkeypatch.setattr(Connection, "send_packed_command", record)
+    return sent
+
+
+def test_an_accepted_purchase_is_one_round_trip_and_no_sql(
+    commands: list[bytes],
+    django_assert_num_queries: DjangoAssertNumQueries,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Law 9, through the whole HTTP stack."""
+    shop = open_sale()
+    first, second, third = make_tickets(shop, 3)
+    client = Client()
+    monkeypatch.setattr(purchase_module.wakeups, "request", lambda _: None)
+    post(client, first)
+    commands.clear()
+    with django_assert_num_queries(0):
+        assert post(client, second) == 202
+    assert len(commands) == 1
+    assert b"EVALSHA" in commands[0]
+    with django_assert_num_queries(0):
+        assert [post(client, second), post(client, third)] == [202, 202]
+    assert len(commands) == 3
+
+
+def test_a_refusal_is_one_round_trip_and_no_sql(
+    commands: list[bytes], django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    shop = open_sale(units=1)
+    first, second = make_tickets(shop, 2)
+    buy(first)
+    commands.clear()
+    with django_assert_num_queries(0):
+        assert buy(second) == "SoldOut"
+    assert sum(b"EVALSHA" in command for command in commands) == 1
+
+
+def test_one_publish_for_many_purchases() -> None:
+    """Law 9: one wake-up when the queue was empty, none while the last is fresh, one again after a second."""
+    shop = open_sale(units=50)
+    tickets = make_tickets(shop, 31)
+    for ticket in tickets[:30]:
+        buy(ticket)
+    marker = BucketRef(pool_id=10**6, number=0)
+    purchase_module.wakeups.request(marker)
+    wait_for_message(marker)
+    assert settle_messages() == [shop.bucket, marker]
+    raw_client().hincrby(shop.bucket.keys[1], "woken_ms", -1_001)
+    buy(tickets[30])
+    last = BucketRef(pool_id=10**6, number=1)
+    purchase_module.wakeups.request(last)
+    wait_for_message(last)
+    assert settle_messages() == [shop.bucket, marker, shop.bucket, last]
+
+
+def test_a_repeat_is_answered_after_sell_out_end_and_expiry() -> None:
+    """Law 6: who holds a reservation is never told "sold out", "ended" or "expired" by a repeat."""
+    shop = open_sale(units=1)
+    (buyer,) = make_buyers(1)
+    ticket = ticket_of(shop, buyer)
+    order_no = buy(ticket)
+    assert buy(make_tickets(shop, 1)[0]) == "SoldOut"
+    assert buy(ticket) == order_no
+    settle(shop)
+    assert buy(ticket) == order_no
+    raw_client().hset(shop.bucket.keys[1], "closes_ms", 1)
+    assert buy(make_tickets(shop, 1)[0]) == "Ended"
+    assert buy(ticket) == order_no
+    shop.item.pool.sale.closes_at = timezone.now() - timedelta(days=1)
+    expired = sign_ticket(order_no=order_no, item=shop.item, buyer_id=buyer.pk, key=str(buyer.pk))
+    assert expired != ticket
+    assert buy(expired) == order_no
+    raw_client().delete(shop.bucket.keys[3])
+    raw_client().hset(shop.bucket.keys[3], "#epoch", 1)
+    assert buy(ticket) == order_no
+    FlashSale.objects.update(state="ARCHIVED")
+    raw_client().flushall()
+    assert buy(ticket) == order_no
+
+
+def test_an_expired_ticket_reserves_nothing() -> None:
+    shop = open_sale()
+    (buyer,) = make_buyers(1)
+    shop.item.pool.sale.closes_at = timezone.now() - timedelta(days=1)
+    ticket = sign_ticket(
+        order_no=f"{shop.pool.pk}-0-aaaaaaaaaaaaaaaa", item=shop.item, buyer_id=buyer.pk, key=str(buyer.pk)
+    )
+    assert buy(ticket) == "TicketExpired"
+    assert numbers(shop).left == {shop.item.pk: 10}
+
+
+def test_limit_two_bought_as_one_and_one() -> None:
+    """CASES 10: the sum counts, over calls and tickets."""
+    shop = open_sale(limit=2)
+    (buyer,) = make_buyers(1)
+    tickets = [ticket_of(shop, buyer) for _ in range(4)]
+    assert "-" in buy(tickets[0])
+    assert buy(tickets[1], 2) == "LimitReached"
+    assert "-" in buy(tickets[2])
+    assert buy(tickets[3]) == "LimitReached"
+    settle(shop)
+    assert_settled_state(shop, sold=2)
+
+
+def test_two_parallel_calls_of_two_with_limit_two() -> None:
+    """CASES 10: one of them."""
+    shop = open_sale(limit=2)
+    (buyer,) = make_buyers(1)
+    answers = run_together(lambda ticket: buy(ticket, 2), [ticket_of(shop, buyer) for _ in range(2)])
+    assert sorted("order" if "-" in answer else answer for answer in answers) == ["LimitReached", "order"]
+    settle(shop)
+    assert_settled_state(shop, sold=2)
+
+
+def test_another_spelling_of_a_buyer_is_the_same_buyer() -> None:
+    """CASES 10: the body has no say in who buys; the limit key comes from the signed ticket alone."""
+    shop = open_sale()
+    (buyer,) = make_buyers(1)
+    client = Client()
+    codes = []
+    for spelling in (buyer.pk, str(buyer.pk), f"0{buyer.pk}", f" {buyer.pk}", f"{buyer.pk}.0", -1):
+        body = {"ticket": ticket_of(shop, buyer), "quantity": 1, "buyer": spelling, "user_id": spelling}
+        answer = client.post("/api/v1/purchases/", body, content_type="application/json")
+        codes.append(answer.json().get("code", answer.status_code))
+    assert codes == [202, *["limit_reached"] * 5]
+
+
+def test_three_items_of_a_pool_share_one_limit() -> None:
+    """A shoe in three sizes: one pair in all, also when all three are raced."""
+    shop = open_sale(items=3)
+    (buyer,) = make_buyers(1)
+    tickets = [ticket_of(shop, buyer, item=item) for item in shop.items]
+    answers = run_together(buy, tickets)
+    assert sorted("order" if "-" in answer else answer for answer in answers) == ["LimitReached"] * 2 + ["order"]
+    settle(shop)
+    assert sum(numbers(shop).left.values()) == 29
+
+
+@pytest.fixture
+def proxied_gate(servers: PrivateServers, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
+    """The gate behind a proxy that can lose a reply."""
+    with proxy_to(servers.stock_redis.port) as proxy:
+        options = settings.CACHES["stock"]["OPTIONS"]["CONNECTION_POOL_KWARGS"]
+        pool = BlockingConnectionPool(
+            host="127.0.0.1",
+            port=proxy.port,
+            socket_timeout=2,
+            retry=options["retry"],
+            protocol=2,
+            redis_connect_func=learn_run_id,
+        )
+        client = Redis(connection_pool=pool)
+        monkeypatch.setattr(gate_connection, "raw_client", lambda: client)
+        yield proxy
+        client.close()
+
+
+def test_a_lost_reply_then_the_same_purchase(proxied_gate: Proxy) -> None:
+    """Law 5: the script ran, the reply never came, nothing repeats by itself; the same ticket finds its answer."""
+    shop = open_sale(units=1)
+    ticket, other = make_tickets(shop, 2)
+    buy(other, 2)
+    proxied_gate.swallow_next_reply()
+    with pytest.raises(GateUnavailable):
+        purchase(ticket=ticket, quantity=1)
+    assert numbers(shop).left == {shop.item.pk: 0}
+    assert buy(other) == "SoldOut"
+    first, second = buy(ticket), buy(ticket)
+    assert first == second
+    settle(shop)
+    assert_settled_state(shop, sold=1)
+
+
+def test_lost_reply_expired_ticket_and_new_ticket_together(proxied_gate: Proxy) -> None:
+    """One buyer, one unit: a purchase whose reply was lost, the same by an expired ticket, and a new ticket at once."""
+    shop = open_sale(units=5)
+    (buyer,) = make_buyers(1)
+    ticket, new = ticket_of(shop, buyer), ticket_of(shop, buyer)
+    proxied_gate.swallow_next_reply()
+    with pytest.raises(GateUnavailable):
+        purchase(ticket=ticket, quantity=1)
+    order_no = purchase_module.read_ticket(ticket).order_no
+    shop.item.pool.sale.closes_at = timezone.now() - timedelta(days=1)
+    expired = sign_ticket(order_no=order_no, item=shop.item, buyer_id=buyer.pk, key=str(buyer.pk))
+    answers = run_together(buy, [ticket, expired, new])
+    assert sorted(answers) == sorted([order_no, order_no, "LimitReached"])
+    settle(shop)
+    assert_settled_state(shop, sold=1)
+
+
+def test_an_exhausted_pool_is_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CASES 19: no free connection is 503 after a short wait, never a trace and never another's answer."""
+    shop = open_sale(units=5)
+    pool = raw_client().connection_pool
+    monkeypatch.setattr(pool, "timeout", 0.01)
+    held = [pool.get_connection() for _ in range(pool.max_connections)]
+    try:
+        with pytest.raises(GateUnavailable):
+            purchase(ticket=make_tickets(shop, 1)[0], quantity=1)
+    finally:
+        for connection in held:
+            pool.release(connection)
+    assert "-" in buy(make_tickets(shop, 1)[0])

@@ -1,0 +1,62 @@
+"""A process that does one job and kills itself by SIGKILL at one function: ``python -m tests.support.die``.
+
+Arguments: the job (``settle`` or ``rebuild``), the pool, the dotted name of a function, and whether
+to die ``before`` or ``after`` its call.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from django.db import connection
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def run_and_die(*, job: str, pool_id: int, function: str, moment: str) -> int:
+    """Run the job in a process of its own against the test database; return its exit code (-9 when it died)."""
+    base, _, _ = os.environ["DATABASE_URL"].rpartition("/")
+    environment = {
+        **os.environ,
+        "DATABASE_URL": f"{base}/{connection.settings_dict['NAME']}",
+        "DJANGO_SETTINGS_MODULE": "config.settings",
+        "LOG_LEVEL": "CRITICAL",
+    }
+    command = [sys.executable, "-m", "tests.support.die", job, str(pool_id), function, moment]
+    return subprocess.run(command, cwd=ROOT, env=environment, check=False, timeout=60).returncode
+
+
+def _deadly(original: Any, moment: str) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if moment == "after":
+            original(*args, **kwargs)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    return call
+
+
+def main() -> None:
+    """Do the job."""
+    import django
+
+    django.setup()
+    from django.utils import timezone
+    from django.utils.module_loading import import_module
+
+    from seckill.gate.keys import BucketRef
+    from seckill.rebuild import rebuild_bucket
+    from seckill.settlement import settle_bucket
+
+    job, pool_id, function, moment = sys.argv[1:]
+    module_name, _, name = function.rpartition(".")
+    module = import_module(module_name)
+    setattr(module, name, _deadly(getattr(module, name), moment))
+    jobs: dict[str, Any] = {"settle": settle_bucket, "rebuild": rebuild_bucket}
+    jobs[job](bucket=BucketRef(pool_id=int(pool_id), number=0), clock=timezone.now)
+
+
+if __name__ == "__main__":
+    main()
