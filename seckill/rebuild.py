@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Max, Sum
+from django.db.models import Q, QuerySet, Sum
 
 from seckill.conf import LIMITS
 from seckill.dead_letters import park, split_readable
@@ -107,8 +107,15 @@ def _first_seq(*, bucket: BucketRef, frozen: Frozen) -> int:
 
 
 def _highest_seq(bucket: BucketRef) -> int:
+    """The last number given in the bucket; numbers only grow, also from epoch to epoch."""
+    last = _in_order(bucket).reverse().values_list("seq", flat=True).first()
+    return last or 0
+
+
+def _in_order(bucket: BucketRef) -> QuerySet[Reservation]:
+    """A bucket's reservations in the order of their unique index, so that chunks cost the same at any size."""
     rows = Reservation.objects.filter(pool_id=bucket.pool_id, bucket_no=bucket.number)
-    return rows.aggregate(highest=Max("seq"))["highest"] or 0
+    return rows.order_by("pool_id", "bucket_no", "epoch", "seq")
 
 
 def _fill_staging(*, bucket: BucketRef, token: str, epoch: int, clock: Callable[[], datetime]) -> None:
@@ -133,11 +140,11 @@ def _fill_staging(*, bucket: BucketRef, token: str, epoch: int, clock: Callable[
 
 
 def _chunks_of_reservations(bucket: BucketRef) -> Iterator[list[Reservation]]:
-    rows = Reservation.objects.filter(pool_id=bucket.pool_id, bucket_no=bucket.number).order_by("pk")
-    last_pk = 0
-    while chunk := list(rows.filter(pk__gt=last_pk)[: LIMITS.chunk_size]):
+    rows, rest = _in_order(bucket), Q()
+    while chunk := list(rows.filter(rest)[: LIMITS.chunk_size]):
         yield chunk
-        last_pk = chunk[-1].pk
+        last = chunk[-1]
+        rest = Q(epoch=last.epoch, seq__gt=last.seq) | Q(epoch__gt=last.epoch)
 
 
 def _chunks_of_buyers(bucket: BucketRef) -> Iterator[dict[str, int]]:

@@ -6,6 +6,7 @@ known, and only tells Redis again. ``try`` stands outside the transaction, alway
 """
 
 import logging
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -238,7 +239,8 @@ def _stop(*, bucket: BucketRef, error: Exception, now: datetime) -> None:
 @contextmanager
 def _only_one(bucket: BucketRef) -> Iterator[bool]:
     """Thin out duplicate wake-ups: whoever comes second leaves at once. No law depends on it."""
-    name = f"{connection.settings_dict['NAME']}:settle:{bucket}"
+    database = zlib.crc32(str(connection.settings_dict["NAME"]).encode())  # names of locks are short, and server-wide
+    name = f"seckill:{database}:settle:{bucket}"
     with connection.cursor() as cursor:
         cursor.execute("SELECT GET_LOCK(%s, 0)", [name])
         is_mine = cursor.fetchone()[0] == 1

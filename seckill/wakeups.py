@@ -1,8 +1,8 @@
 """Wake-up calls to the settle workers, published by one thread per process.
 
 A purchase only leaves a note for the thread, so a broker that is slow, hung or gone never delays an
-answer. Notes are kept per bucket and coalesce; after a failure none is published for a second. A
-lost one costs at most that second: the sweep looks at every queue anyway.
+answer. Notes are kept per bucket and coalesce; after a failure the thread tries again each second. A
+lost one costs at most a second: the sweep looks at every queue anyway.
 """
 
 import logging
@@ -27,7 +27,7 @@ class Publisher:
         self._noted: dict[BucketRef, None] = {}  # an ordered set
         self._thread: threading.Thread | None = None
         self._producer: Producer | None = None
-        self._silent_until = 0.0
+        self._is_failing = False
 
     def request(self, bucket: BucketRef) -> None:
         """Note that a bucket's queue wants a worker. Never blocks on the broker, never raises."""
@@ -44,18 +44,28 @@ class Publisher:
                 self._condition.wait_for(lambda: self._noted)
                 bucket = next(iter(self._noted))
                 del self._noted[bucket]
-            if time.monotonic() >= self._silent_until:
-                self._publish(bucket)
+            if not self._publish(bucket):
+                with self._condition:
+                    self._noted.setdefault(bucket)
+                # Nobody waits for this thread; without the pause it would do nothing but fail.
+                time.sleep(LIMITS.publish_timeout_seconds)
 
-    def _publish(self, bucket: BucketRef) -> None:
+    def _publish(self, bucket: BucketRef) -> bool:
+        """Send one wake-up; tell whether the broker took it. Only the first failure of a row is logged."""
         try:
             if self._producer is None:
                 self._producer = _connect()
             settle.apply_async((bucket.pool_id, bucket.number), producer=self._producer, retry=False)
         except Exception as error:  # noqa: BLE001  isolation point: whatever the broker does, the sweep covers it
-            logger.warning("no wake-up for bucket %s: %s", bucket, error)
-            self._silent_until = time.monotonic() + LIMITS.publish_timeout_seconds
+            if not self._is_failing:
+                logger.warning("no wake-up can be published: %s", error)
+            self._is_failing = True
             self._forget_connection()
+            return False
+        if self._is_failing:
+            logger.warning("wake-ups are published again")
+        self._is_failing = False
+        return True
 
     def _forget_connection(self) -> None:
         producer, self._producer = self._producer, None

@@ -25,11 +25,11 @@ _servers: PrivateServers | None = None
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, object, object]:
     """Set the environment before pytest-django, which looks at the settings in this very hook."""
     global _servers  # noqa: PLW0603  one per process, for the whole run
-    if getattr(early_config.known_args_namespace, "numprocesses", None):
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    if not worker and getattr(early_config.known_args_namespace, "numprocesses", None):
         os.environ.update(NOWHERE)
     else:
-        worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
-        _servers = PrivateServers(directory=ROOT / "var" / "test" / worker, is_fresh=True, environ={})
+        _servers = PrivateServers(directory=ROOT / "var" / "test" / (worker or "main"), is_fresh=True, environ={})
         _servers.__enter__()
         os.environ.update(_servers.environment())
     return (yield)

@@ -1,5 +1,6 @@
 """The rules of the flash sales hold in the database itself, whoever writes past the services."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -17,7 +18,16 @@ from seckill.models import (
     SalePool,
     Ticket,
 )
-from tests.support.rows import CHECK_VIOLATED, DUPLICATE, NOW, OUT_OF_RANGE, UNDERFLOW, check_names, error_code
+from tests.support.rows import (
+    CHECK_VIOLATED,
+    DUPLICATE,
+    NOW,
+    OUT_OF_RANGE,
+    UNDERFLOW,
+    assert_refused,
+    check_names,
+    error_code,
+)
 from tests.support.shop import Shop, make_buyers, open_sale, ticket_of
 
 TABLES = (
@@ -36,8 +46,8 @@ TABLES = (
 F = models.F
 
 # rule, table, what somebody tries to write, how the database says no
-BAD_WRITES: list[tuple[str, type[models.Model], dict[str, Any], frozenset[int] | set[int]]] = [
-    ("sale_closes_after_opening", FlashSale, {"opens_at": F("closes_at"), "closes_at": F("opens_at")}, CHECK_VIOLATED),
+BAD_WRITES: list[tuple[str, type[models.Model], dict[str, Any], frozenset[int]]] = [
+    ("sale_closes_after_opening", FlashSale, {"opens_at": NOW, "closes_at": NOW - timedelta(days=1)}, CHECK_VIOLATED),
     ("sale_closes_after_opening", FlashSale, {"closes_at": F("opens_at")}, CHECK_VIOLATED),
     ("sale_pay_window_positive", FlashSale, {"pay_window_minutes": 0}, CHECK_VIOLATED),
     ("sale_state_known", FlashSale, {"state": "LIVE"}, CHECK_VIOLATED),
@@ -45,17 +55,17 @@ BAD_WRITES: list[tuple[str, type[models.Model], dict[str, Any], frozenset[int] |
     ("pool_limit_positive", SalePool, {"limit_per_buyer": 0}, CHECK_VIOLATED),
     ("pool_max_queue_positive", SalePool, {"max_queue": 0}, CHECK_VIOLATED),
     ("item_units_positive", SaleItem, {"units": 0}, CHECK_VIOLATED),
-    ("item_units_positive", SaleItem, {"units": -1}, {OUT_OF_RANGE}),
+    ("item_units_positive", SaleItem, {"units": -1}, frozenset({OUT_OF_RANGE})),
     ("item_price_not_negative", SaleItem, {"price": "-0.01"}, CHECK_VIOLATED),
     ("item_bucket_never_oversold", ItemBucket, {"sold": 11}, CHECK_VIOLATED),
     ("item_bucket_never_oversold", ItemBucket, {"sold": F("allocated") + 1}, CHECK_VIOLATED),
     ("item_bucket_never_oversold", ItemBucket, {"allocated": 3}, CHECK_VIOLATED),
-    ("item_bucket_never_oversold", ItemBucket, {"sold": -1}, {OUT_OF_RANGE}),
-    ("item_bucket_never_oversold", ItemBucket, {"sold": F("sold") - 5}, {UNDERFLOW}),
-    ("item_bucket_never_oversold", ItemBucket, {"allocated": F("allocated") - 11}, {UNDERFLOW}),
+    ("item_bucket_never_oversold", ItemBucket, {"sold": -1}, frozenset({OUT_OF_RANGE})),
+    ("item_bucket_never_oversold", ItemBucket, {"sold": F("sold") - 5}, frozenset({UNDERFLOW})),
+    ("item_bucket_never_oversold", ItemBucket, {"allocated": F("allocated") - 11}, frozenset({UNDERFLOW})),
     ("reservation_quantity_positive", Reservation, {"quantity": 0, "units_owed": 0}, CHECK_VIOLATED),
     ("reservation_owes_at_most_quantity", Reservation, {"units_owed": 4}, CHECK_VIOLATED),
-    ("reservation_owes_at_most_quantity", Reservation, {"units_owed": -1}, {OUT_OF_RANGE}),
+    ("reservation_owes_at_most_quantity", Reservation, {"units_owed": -1}, frozenset({OUT_OF_RANGE})),
     ("reservation_state_known", Reservation, {"state": "QUEUED", "reason": "", "units_owed": 0}, CHECK_VIOLATED),
     ("reservation_refused_with_reason", Reservation, {"reason": ""}, CHECK_VIOLATED),
     ("reservation_refused_with_reason", Reservation, {"state": "SETTLED"}, CHECK_VIOLATED),
@@ -92,14 +102,11 @@ def make_refusal(shop: Shop, *, order_no: str, seq: int) -> Reservation:
 
 @pytest.mark.parametrize(("rule", "table", "change", "codes"), BAD_WRITES)
 def test_a_row_that_breaks_a_rule_is_refused(
-    rule: str, table: type[models.Model], change: dict[str, Any], codes: set[int]
+    rule: str, table: type[models.Model], change: dict[str, Any], codes: frozenset[int]
 ) -> None:
     """Laws 1 and 3, and whatever else is never true: the table says no, and the row stays as it was."""
     one_of_each()
-    rows = table._default_manager.all()
-    before = rows.values().get()
-    assert error_code(lambda: rows.update(**change)) in codes
-    assert rows.values().get() == before
+    assert_refused(table=table, change=change, rule=rule, codes=codes)
 
 
 def test_every_rule_has_its_case() -> None:
@@ -109,12 +116,11 @@ def test_every_rule_has_its_case() -> None:
 def test_what_stands_once_cannot_stand_twice() -> None:
     """One fate per order number and per sequence number, one bucket per number, one row of units per item."""
     shop = one_of_each()
-    (fate,), (bucket,), (unit,) = Reservation.objects.all(), Bucket.objects.all(), ItemBucket.objects.all()
+    fate, bucket = Reservation.objects.get(), Bucket.objects.get()
     assert error_code(lambda: make_refusal(shop, order_no=fate.order_no, seq=2)) == DUPLICATE
     assert error_code(lambda: make_refusal(shop, order_no=fate.order_no.replace("a", "b"), seq=1)) == DUPLICATE
     assert error_code(lambda: Bucket.objects.create(pool=shop.pool, number=bucket.number)) == DUPLICATE
     assert error_code(lambda: ItemBucket.objects.create(bucket=bucket, item=shop.item, allocated=1)) == DUPLICATE
-    assert unit.allocated == ItemBucket.objects.get().allocated
     again = {"pool": shop.pool, "sku": shop.item.sku, "price": 1, "units": 1}
     assert error_code(lambda: SaleItem.objects.create(**again)) == DUPLICATE
     assert [t.objects.count() for t in (Reservation, Bucket, ItemBucket, SaleItem)] == [1, 1, 1, 1]

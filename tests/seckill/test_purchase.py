@@ -2,29 +2,29 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
-from redis import BlockingConnectionPool, Redis
+from redis import Redis
 from redis.connection import Connection
 
 from benchmarks.servers import PrivateServers
-from seckill import purchase as purchase_module
+from seckill import wakeups
 from seckill.errors import GateUnavailable
 from seckill.gate import connection as gate_connection
 from seckill.gate.connection import raw_client
-from seckill.gate.handshake import learn_run_id
 from seckill.gate.keys import BucketRef
 from seckill.models import FlashSale
 from seckill.purchase import purchase
 from seckill.settlement import settle_bucket
-from seckill.tickets import sign_ticket
+from seckill.tickets import read_ticket, sign_ticket
 from tests.support.broker import settle_messages, wait_for_message
 from tests.support.proxy import Proxy, proxy_to
-from tests.support.shop import Shop, buy, make_buyers, make_tickets, open_sale, ticket_of
+from tests.support.shop import Shop, buy, make_buyers, make_ticket, make_tickets, open_sale, ticket_of
 from tests.support.state import assert_settled_state, numbers
 from tests.support.threads import run_together
 
@@ -42,7 +42,7 @@ def post(client: Client, ticket: str) -> int:
 def commands(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """Whatever this process sends to any Redis server, one item per write."""
     sent: list[bytes] = []
-    send = Connection.send_packed_command
+    send: Any = Connection.send_packed_command
 
     def record(self: Connection, command: object, check_health: bool = True) -> None:  # noqa: FBT001, FBT002
         sent.append(b"".join(command) if isinstance(command, list) else bytes(str(command), "utf8"))
@@ -61,7 +61,7 @@ def test_an_accepted_purchase_is_one_round_trip_and_no_sql(
     shop = open_sale()
     first, second, third = make_tickets(shop, 3)
     client = Client()
-    monkeypatch.setattr(purchase_module.wakeups, "request", lambda _: None)
+    monkeypatch.setattr(wakeups, "request", lambda _: None)
     post(client, first)
     commands.clear()
     with django_assert_num_queries(0):
@@ -92,13 +92,13 @@ def test_one_publish_for_many_purchases() -> None:
     for ticket in tickets[:30]:
         buy(ticket)
     marker = BucketRef(pool_id=10**6, number=0)
-    purchase_module.wakeups.request(marker)
+    wakeups.request(marker)
     wait_for_message(marker)
     assert settle_messages() == [shop.bucket, marker]
     raw_client().hincrby(shop.bucket.keys[1], "woken_ms", -1_001)
     buy(tickets[30])
     last = BucketRef(pool_id=10**6, number=1)
-    purchase_module.wakeups.request(last)
+    wakeups.request(last)
     wait_for_message(last)
     assert settle_messages() == [shop.bucket, marker, shop.bucket, last]
 
@@ -109,12 +109,12 @@ def test_a_repeat_is_answered_after_sell_out_end_and_expiry() -> None:
     (buyer,) = make_buyers(1)
     ticket = ticket_of(shop, buyer)
     order_no = buy(ticket)
-    assert buy(make_tickets(shop, 1)[0]) == "SoldOut"
+    assert buy(make_ticket(shop)) == "SoldOut"
     assert buy(ticket) == order_no
     settle(shop)
     assert buy(ticket) == order_no
     raw_client().hset(shop.bucket.keys[1], "closes_ms", 1)
-    assert buy(make_tickets(shop, 1)[0]) == "Ended"
+    assert buy(make_ticket(shop)) == "Ended"
     assert buy(ticket) == order_no
     shop.item.pool.sale.closes_at = timezone.now() - timedelta(days=1)
     expired = sign_ticket(order_no=order_no, item=shop.item, buyer_id=buyer.pk, key=str(buyer.pk))
@@ -190,16 +190,9 @@ def test_three_items_of_a_pool_share_one_limit() -> None:
 def proxied_gate(servers: PrivateServers, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
     """The gate behind a proxy that can lose a reply."""
     with proxy_to(servers.stock_redis.port) as proxy:
-        options = settings.CACHES["stock"]["OPTIONS"]["CONNECTION_POOL_KWARGS"]
-        pool = BlockingConnectionPool(
-            host="127.0.0.1",
-            port=proxy.port,
-            socket_timeout=2,
-            retry=options["retry"],
-            protocol=2,
-            redis_connect_func=learn_run_id,
-        )
-        client = Redis(connection_pool=pool)
+        options = dict(settings.CACHES["stock"]["OPTIONS"]["CONNECTION_POOL_KWARGS"])
+        del options["timeout"]  # the plain pool of this client has none
+        client = Redis.from_url(f"redis://127.0.0.1:{proxy.port}", socket_timeout=2, **options)
         monkeypatch.setattr(gate_connection, "raw_client", lambda: client)
         yield proxy
         client.close()
@@ -229,7 +222,7 @@ def test_lost_reply_expired_ticket_and_new_ticket_together(proxied_gate: Proxy) 
     proxied_gate.swallow_next_reply()
     with pytest.raises(GateUnavailable):
         purchase(ticket=ticket, quantity=1)
-    order_no = purchase_module.read_ticket(ticket).order_no
+    order_no = read_ticket(ticket).order_no
     shop.item.pool.sale.closes_at = timezone.now() - timedelta(days=1)
     expired = sign_ticket(order_no=order_no, item=shop.item, buyer_id=buyer.pk, key=str(buyer.pk))
     answers = run_together(buy, [ticket, expired, new])
@@ -246,8 +239,8 @@ def test_an_exhausted_pool_is_an_outage(monkeypatch: pytest.MonkeyPatch) -> None
     held = [pool.get_connection() for _ in range(pool.max_connections)]
     try:
         with pytest.raises(GateUnavailable):
-            purchase(ticket=make_tickets(shop, 1)[0], quantity=1)
+            purchase(ticket=make_ticket(shop), quantity=1)
     finally:
         for connection in held:
             pool.release(connection)
-    assert "-" in buy(make_tickets(shop, 1)[0])
+    assert "-" in buy(make_ticket(shop))

@@ -19,7 +19,7 @@ from seckill.settlement import settle_bucket
 from seckill.sweep import look_over
 from seckill.tasks import rebuild_one
 from tests.support.die import run_and_die
-from tests.support.shop import Shop, buy, make_buyers, make_sale, make_tickets, open_sale, ticket_of
+from tests.support.shop import Shop, buy, make_buyers, make_sale, make_ticket, make_tickets, open_sale, ticket_of
 from tests.support.state import assert_settled_state, dump, numbers, sold_units
 from tests.support.threads import run_together
 
@@ -71,7 +71,7 @@ def test_queued_reservations_survive_and_count() -> None:
     assert (rebuilt.epoch, rebuilt.drained, rebuilt.refused) == (2, 25, 0)
     assert_settled_state(shop, sold=60)
     assert [buy(ticket) for ticket in tickets[35:]] == orders
-    assert buy(*make_tickets(shop, 1)) != "SoldOut"
+    assert buy(make_ticket(shop)) != "SoldOut"
 
 
 def test_the_buyers_are_rebuilt_too() -> None:
@@ -92,7 +92,7 @@ def test_the_buyers_are_rebuilt_too() -> None:
 @pytest.mark.parametrize("damage", ["deleted", "garbage"])
 def test_the_sweep_notices_any_damaged_key(part: int, damage: str) -> None:
     shop = open_sale(units=5)
-    buy(*make_tickets(shop, 1))
+    buy(make_ticket(shop))
     settle(shop)
     raw_client().delete(shop.bucket.keys[part])
     if damage == "garbage":
@@ -212,7 +212,7 @@ def test_a_stolen_claim_cannot_swap(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RebuildRefused, match="lost its claim"):
         again(shop)
     assert numbers(shop).epoch == 3
-    buy(*make_tickets(shop, 1))
+    buy(make_ticket(shop))
     settle(shop)
     assert_settled_state(shop, sold=1)
 
@@ -229,7 +229,7 @@ def test_a_restart_during_a_rebuild_is_noticed(monkeypatch: pytest.MonkeyPatch, 
     with pytest.raises((RebuildRefused, GateUnavailable)):
         again(shop)
     with pytest.raises(GateUnavailable):
-        purchase(ticket=make_tickets(shop, 1)[0], quantity=1)
+        purchase(ticket=make_ticket(shop), quantity=1)
     monkeypatch.setattr(rebuild, "_fill_staging", fill)
     again(shop)
     assert_settled_state(shop, sold=0)
@@ -279,12 +279,12 @@ def test_a_queue_that_grew_bars_the_swap() -> None:
 def test_a_pause_outlives_a_rebuild() -> None:
     shop = open_sale()
     pause_item(item_id=shop.item.pk)
-    assert buy(*make_tickets(shop, 1)) == "Paused"
+    assert buy(make_ticket(shop)) == "Paused"
     raw_client().flushall()
     again(shop)
-    assert buy(*make_tickets(shop, 1)) == "Paused"
+    assert buy(make_ticket(shop)) == "Paused"
     resume_item(item_id=shop.item.pk)
-    assert "-" in buy(*make_tickets(shop, 1))
+    assert "-" in buy(make_ticket(shop))
 
 
 def test_a_pause_in_the_middle_of_a_rebuild_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -297,7 +297,7 @@ def test_a_pause_in_the_middle_of_a_rebuild_is_kept(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(rebuild, "_fill_staging", fill_and_pause)
     again(shop)
-    assert buy(*make_tickets(shop, 1)) == "Paused"
+    assert buy(make_ticket(shop)) == "Paused"
 
 
 def test_preheat_without_redis_is_finished_by_the_sweep(servers: PrivateServers) -> None:
@@ -316,7 +316,7 @@ def test_preheat_without_redis_is_finished_by_the_sweep(servers: PrivateServers)
 def test_nothing_is_left_behind() -> None:
     shop = open_sale(units=5)
     again(shop)
-    assert {key.decode() for key in raw_client().keys()} == set(shop.bucket.keys)
+    assert {key.decode() for key in raw_client().scan_iter()} == set(shop.bucket.keys)
 
 
 def test_refused_ones_keep_their_reason() -> None:

@@ -1,5 +1,7 @@
 """Settlement: exact batches, twice, at once, killed, with bad rows, and with whatever MySQL may say."""
 
+from datetime import timedelta
+
 import pytest
 from django.contrib.auth.models import User
 from django.db import DatabaseError, connection
@@ -7,12 +9,14 @@ from django.utils import timezone
 
 from orders.models import Order
 from seckill import settlement
+from seckill.conf import Limits
+from seckill.errors import SettlementError
 from seckill.gate.connection import raw_client
 from seckill.models import DeadLetter, Incident, ItemBucket, Reservation
 from seckill.settlement import settle_bucket
 from seckill.sweep import look_over
 from tests.support.die import run_and_die
-from tests.support.shop import Shop, buy, make_buyers, make_tickets, open_sale, ticket_of
+from tests.support.shop import Shop, buy, make_buyers, make_ticket, make_tickets, open_sale, ticket_of
 from tests.support.state import assert_settled_state, numbers, sold_units
 from tests.support.threads import run_together
 
@@ -28,12 +32,12 @@ def open_incidents() -> list[str]:
 def test_an_order_has_the_price_of_the_reservation() -> None:
     """CASES 11: whatever the catalogue says when the worker comes to it."""
     shop = open_sale()
-    order_no = buy(*make_tickets(shop, 1))
+    order_no = buy(make_ticket(shop))
     type(shop.item).objects.filter(pk=shop.item.pk).update(price="1.00")
     settle(shop)
     order = Order.objects.get(number=order_no)
     assert (str(order.unit_price), order.quantity, order.state) == ("1499.00", 1, "PENDING_PAYMENT")
-    assert order.pay_by_at - order.created_at == timezone.timedelta(minutes=15)
+    assert order.pay_by_at - order.created_at == timedelta(minutes=15)
 
 
 def test_settle_twice_changes_nothing_more() -> None:
@@ -48,7 +52,7 @@ def test_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     shop = open_sale(units=25, limit=2)
     for ticket in make_tickets(shop, 12):
         buy(ticket, 2)
-    monkeypatch.setattr(settlement, "LIMITS", settlement.LIMITS.__class__(batch_size=5))
+    monkeypatch.setattr(settlement, "LIMITS", Limits(batch_size=5))
     assert settle(shop) == 12
     assert_settled_state(shop, sold=24)
 
@@ -120,7 +124,7 @@ def test_control_without_the_guard_mysql_oversells(monkeypatch: pytest.MonkeyPat
     for ticket in make_tickets(shop, 5):
         buy(ticket)
     monkeypatch.setattr("seckill.outcomes.units_unsold", lambda **_: {shop.item.pk: 1_000})
-    with pytest.raises(settlement.SettlementError):
+    with pytest.raises(SettlementError):
         settle(shop)
     assert sold_units(shop) == 0
     assert open_incidents() == ["settlement_stopped"]
@@ -174,10 +178,10 @@ def test_500_entries_with_one_bad_row() -> None:
 def test_unreadable_entries_are_parked_and_the_rest_goes_on() -> None:
     shop = open_sale(units=3)
     queue = shop.bucket.keys[4]
-    buy(*make_tickets(shop, 1))
+    buy(make_ticket(shop))
     raw_client().xadd(queue, {"order": "x"})
     raw_client().xadd(queue, {**_fields(shop), "item": "999999"})
-    buy(*make_tickets(shop, 1))
+    buy(make_ticket(shop))
     settle(shop)
     assert_settled_state(shop, sold=2)
     assert DeadLetter.objects.count() == 2
@@ -187,7 +191,7 @@ def test_unreadable_entries_are_parked_and_the_rest_goes_on() -> None:
 def test_an_entry_too_long_for_any_row_is_parked() -> None:
     shop = open_sale(units=3)
     raw_client().xadd(shop.bucket.keys[4], {**_fields(shop), "order": "9" * 60})
-    buy(*make_tickets(shop, 1))
+    buy(make_ticket(shop))
     settle(shop)
     assert_settled_state(shop, sold=1)
     assert DeadLetter.objects.count() == 1

@@ -4,6 +4,7 @@ Arguments: the job (``settle`` or ``rebuild``), the pool, the dotted name of a f
 to die ``before`` or ``after`` its call.
 """
 
+import importlib
 import os
 import signal
 import subprocess
@@ -44,7 +45,6 @@ def main() -> None:
 
     django.setup()
     from django.utils import timezone
-    from django.utils.module_loading import import_module
 
     from seckill.gate.keys import BucketRef
     from seckill.rebuild import rebuild_bucket
@@ -52,7 +52,7 @@ def main() -> None:
 
     job, pool_id, function, moment = sys.argv[1:]
     module_name, _, name = function.rpartition(".")
-    module = import_module(module_name)
+    module = importlib.import_module(module_name)
     setattr(module, name, _deadly(getattr(module, name), moment))
     jobs: dict[str, Any] = {"settle": settle_bucket, "rebuild": rebuild_bucket}
     jobs[job](bucket=BucketRef(pool_id=int(pool_id), number=0), clock=timezone.now)

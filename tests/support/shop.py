@@ -93,6 +93,11 @@ def make_tickets(shop: Shop, number: int, *, item: SaleItem | None = None) -> li
     return [ticket_of(shop, buyer, item=item) for buyer in make_buyers(number)]
 
 
+def make_ticket(shop: Shop) -> str:
+    """Make a ticket for one new buyer."""
+    return ticket_of(shop, make_buyers(1)[0])
+
+
 def ticket_of(
     shop: Shop,
     buyer: User,

@@ -15,7 +15,7 @@ from seckill.gate.gate import Confirmation, Release
 from seckill.gate.keys import BucketRef
 from seckill.gate.receipts import Receipt, ReceiptState, parse_receipt
 from seckill.settlement import settle_bucket
-from tests.support.shop import Shop, buy, make_tickets, open_sale
+from tests.support.shop import Shop, buy, make_ticket, make_tickets, open_sale
 from tests.support.state import assert_settled_state, dump, numbers
 
 
@@ -37,7 +37,7 @@ def release(shop: Shop, entry: QueueEntry, *, owed: int = 1, epoch: int = 1) -> 
 
 def test_confirm_counts_once() -> None:
     shop = open_sale()
-    buy(*make_tickets(shop, 1))
+    buy(make_ticket(shop))
     entry = head(shop)
     assert [confirm(shop, entry), confirm(shop, entry)] == [1, 0]
     snapshot = numbers(shop)
@@ -50,7 +50,7 @@ def test_confirm_counts_once() -> None:
 
 def test_release_gives_back_once() -> None:
     shop = open_sale()
-    buy(*make_tickets(shop, 1))
+    buy(make_ticket(shop))
     entry = head(shop)
     assert [release(shop, entry), release(shop, entry), confirm(shop, entry)] == [1, 0, 0]
     snapshot = numbers(shop)
@@ -68,14 +68,14 @@ def test_release_gives_back_once() -> None:
 
 def test_release_of_a_phantom_gives_no_unit_back() -> None:
     shop = open_sale()
-    buy(*make_tickets(shop, 1))
+    buy(make_ticket(shop))
     assert release(shop, head(shop), owed=0) == 1
     assert numbers(shop).left == {shop.item.pk: 9}
 
 
 def test_another_epoch_changes_nothing() -> None:
     shop = open_sale()
-    buy(*make_tickets(shop, 1))
+    buy(make_ticket(shop))
     entry, before = head(shop), dump(shop.bucket)
     for call in (confirm, release):
         with pytest.raises(GateUnavailable):
@@ -88,7 +88,7 @@ def test_another_epoch_changes_nothing() -> None:
 @pytest.mark.parametrize("call", [confirm, release])
 def test_a_damaged_counter_is_noticed_before_the_first_write(call: Callable[[Shop, QueueEntry], int]) -> None:
     shop = open_sale()
-    buy(*make_tickets(shop, 1))
+    buy(make_ticket(shop))
     entry = head(shop)
     raw_client().hset(shop.bucket.keys[0], f"{shop.item.pk}:queued", "abc")
     before = dump(shop.bucket)
@@ -99,7 +99,7 @@ def test_a_damaged_counter_is_noticed_before_the_first_write(call: Callable[[Sho
 
 def test_nothing_comes_to_life() -> None:
     shop = open_sale()
-    buy(*make_tickets(shop, 1))
+    buy(make_ticket(shop))
     entry = head(shop)
     raw_client().delete(*shop.bucket.keys)
     for call in (confirm, release):
@@ -165,12 +165,12 @@ def test_a_cache_prefix_does_not_touch_the_keys(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(stock, "key_prefix", "{p}p")
     monkeypatch.setattr(stock, "version", 2)
     shop = open_sale(units=1)
-    assert {key.decode() for key in raw_client().keys()} == set(shop.bucket.keys)
-    assert "-" in buy(*make_tickets(shop, 1))
+    assert {key.decode() for key in raw_client().scan_iter()} == set(shop.bucket.keys)
+    assert "-" in buy(make_ticket(shop))
 
 
 def test_live_keys_never_expire() -> None:
     """CASES 17: no TTL on anything the sale lives by."""
     shop = open_sale()
-    buy(*make_tickets(shop, 1))
+    buy(make_ticket(shop))
     assert [raw_client().ttl(key) for key in shop.bucket.keys] == [-1] * 5
