@@ -34,10 +34,10 @@ check: prepare ## Lint, check types, imports, migrations and the settings for pr
 	$(SERVERS) env HTTPS=1 $(BIN)/python manage.py check --deploy --fail-level WARNING --database default
 
 test: prepare ## Run all tests on real servers; ARGS="-k name" to choose.
-	$(BIN)/python -m pytest -n 2 $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
 test-fast: prepare ## Run the tests that take less than a minute together.
-	$(BIN)/python -m pytest -n 2 -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow" $(ARGS)
 
 format: prepare ## Put the code into its format.
 	$(BIN)/ruff check --fix .

@@ -11,6 +11,7 @@ from pytest_django.plugin import DjangoDbBlocker
 from benchmarks.servers import PrivateServers
 from seckill.gate.connection import raw_client
 from tests.plugin import running_servers
+from tests.support.broker import empty_queues
 
 # Rows the migrations made; everything else is a test's own.
 KEPT_TABLES = frozenset(
@@ -48,7 +49,8 @@ def stores(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterato
     """
     with django_db_blocker.unblock():
         raw_client().flushall()
-        get_redis_connection("default").flushall()
+        get_redis_connection("default").flushdb()
+        empty_queues()
         yield
         _empty_tables()
 

@@ -85,6 +85,11 @@ def test_a_refusal_is_one_round_trip_and_no_sql(
     assert sum(b"EVALSHA" in command for command in commands) == 1
 
 
+def waiting(buckets: list[BucketRef]) -> list[BucketRef]:
+    """The wake-ups of these buckets; those of an earlier test may still come in."""
+    return [bucket for bucket in settle_messages() if bucket in buckets]
+
+
 def test_one_publish_for_many_purchases() -> None:
     """Law 9: one wake-up when the queue was empty, none while the last is fresh, one again after a second."""
     shop = open_sale(units=50)
@@ -94,13 +99,13 @@ def test_one_publish_for_many_purchases() -> None:
     marker = BucketRef(pool_id=10**6, number=0)
     wakeups.request(marker)
     wait_for_message(marker)
-    assert settle_messages() == [shop.bucket, marker]
+    assert waiting([shop.bucket, marker]) == [shop.bucket, marker]
     raw_client().hincrby(shop.bucket.keys[1], "woken_ms", -1_001)
     buy(tickets[30])
     last = BucketRef(pool_id=10**6, number=1)
     wakeups.request(last)
     wait_for_message(last)
-    assert settle_messages() == [shop.bucket, marker, shop.bucket, last]
+    assert waiting([shop.bucket, marker, last]) == [shop.bucket, marker, shop.bucket, last]
 
 
 def test_a_repeat_is_answered_after_sell_out_end_and_expiry() -> None:

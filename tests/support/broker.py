@@ -17,6 +17,12 @@ def broker() -> Redis:
     return Redis.from_url(settings.CELERY_BROKER_URL, protocol=2)
 
 
+def empty_queues() -> None:
+    """Throw away what earlier tests published; the broker's own tables stay."""
+    with broker() as client:
+        client.delete("settle", "sweep", "slow")
+
+
 def settle_messages() -> list[BucketRef]:
     """The buckets of the waiting wake-ups, the oldest first."""
     with broker() as client:

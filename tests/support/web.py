@@ -1,69 +1,62 @@
-"""Talking to the API as an app does, and reading what it says."""
+"""A client of the running shop: keeps its connection, measures, and repeats as the API asks."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import time
+from dataclasses import dataclass, field
+from http.client import HTTPConnection
+from typing import Any
 
-from django.contrib.auth.models import User
-from django.test import Client
-
-if TYPE_CHECKING:
-    from django.test.client import _MonkeyPatchedWSGIResponse as ClientResponse
-
-PURCHASES = "/api/v1/purchases/"
+REPEATS_MAX = 50
 
 
-@dataclass(frozen=True, kw_only=True)
-class Answer:
-    """One answer of the API; its body is one JSON object."""
+@dataclass
+class Browser:
+    """One buyer's connection to the shop; ``seconds`` holds how long each purchase call took."""
 
-    status: int
-    headers: Mapping[str, str]
-    body: dict[str, Any]
+    port: int
+    seconds: list[float] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self._connection = HTTPConnection("127.0.0.1", self.port, timeout=10)
 
-def read(response: "ClientResponse") -> Answer:
-    """Read an answer; whatever the API says is about one caller and must be kept by no cache (CASES 40d)."""
-    assert response["Cache-Control"] == "no-store"
-    return Answer(status=response.status_code, headers=dict(response.items()), body=json.loads(response.content))
+    def purchase(self, ticket: str) -> tuple[int, dict[str, Any]]:
+        """Send one purchase; return status and body."""
+        started = time.monotonic()
+        answer = self._call("POST", "/api/v1/purchases/", {}, {"ticket": ticket, "quantity": 1})
+        self.seconds.append(time.monotonic() - started)
+        return answer
 
+    def buy(self, ticket: str) -> str:
+        """Purchase until the answer is not 503; return the order number or the code."""
+        for _ in range(REPEATS_MAX):
+            status, body = self.purchase(ticket)
+            if status != 503:
+                return str(body.get("order_no") or body["code"])
+            time.sleep(0.1)
+        raise AssertionError("the shop stayed unavailable")
 
-def post_raw(body: bytes | str, *, content_type: str = "application/json", path: str = PURCHASES) -> Answer:
-    """Post a body as it is, as nobody in particular."""
-    return read(Client().post(path, data=body, content_type=content_type))
+    def poll(self, ticket: str, order_no: str) -> dict[str, Any]:
+        """Ask once what became of an order."""
+        status, body = self._call("GET", f"/api/v1/purchases/{order_no}/", {"Authorization": f"Ticket {ticket}"}, None)
+        assert status == 200, body
+        return body
 
+    def close(self) -> None:
+        """Hang up."""
+        self._connection.close()
 
-def post_purchase(*, ticket: object, quantity: object = 1) -> Answer:
-    """Purchase with a ticket and nothing else."""
-    return post_raw(json.dumps({"ticket": ticket, "quantity": quantity}))
-
-
-def poll(order_no: str, *, client: Client | None = None, ticket: str | None = None) -> Answer:
-    """Ask what became of an order number, by session or by ticket."""
-    headers = {"Authorization": f"Ticket {ticket}"} if ticket is not None else {}
-    return read((client or Client()).get(f"{PURCHASES}{order_no}/", headers=headers))
-
-
-def ask_ticket(client: Client, item_id: int, body: Mapping[str, Any] | None = None, **headers: str) -> Answer:
-    """Ask for a ticket."""
-    data = json.dumps(body or {})
-    path = f"/api/v1/items/{item_id}/ticket/"
-    return read(client.post(path, data=data, content_type="application/json", headers=headers))
-
-
-def session_of(user: User, *, enforce_csrf_checks: bool = False) -> Client:
-    """A browser in which the user is logged in."""
-    client = Client(enforce_csrf_checks=enforce_csrf_checks)
-    client.force_login(user)
-    return client
+    def _call(self, method: str, path: str, headers: dict[str, str], body: Any) -> tuple[int, dict[str, Any]]:
+        data = None if body is None else json.dumps(body)
+        self._connection.request(method, path, data, headers | {"Content-Type": "application/json"})
+        response = self._connection.getresponse()
+        return response.status, json.loads(response.read())
 
 
-def refusal(answer: Answer) -> tuple[int, str]:
-    """Check that an answer is a problem as RFC 9457 says; return its status and code."""
-    body = answer.body
-    assert answer.headers["Content-Type"] == "application/problem+json"
-    assert (body["status"], body["type"]) == (answer.status, f"/problems/{body['code']}")
-    assert len(body["title"]) > 3
-    assert ("Retry-After" in answer.headers) == (answer.status in {429, 503})
-    return answer.status, body["code"]
+def wait_until(condition: Any, *, seconds: float) -> float:
+    """Return how many seconds it took until the condition held; fail after so many."""
+    started = time.monotonic()
+    while not condition():
+        waited = time.monotonic() - started
+        assert waited < seconds, f"still waiting after {waited:.1f} s"
+        time.sleep(0.02)
+    return time.monotonic() - started

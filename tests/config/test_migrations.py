@@ -1,0 +1,55 @@
+"""Migrations go forward and all the way back, on a database of their own."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.db import connection
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+NAME = "test_seckill_migrations"
+
+
+@pytest.fixture
+def empty_database(stores: None) -> Iterator[str]:
+    """An empty database beside the test's own; its URL."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP DATABASE IF EXISTS {NAME}")
+        cursor.execute(f"CREATE DATABASE {NAME} CHARACTER SET utf8mb4")
+    base, _, _ = os.environ["DATABASE_URL"].rpartition("/")
+    yield f"{base}/{NAME}"
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP DATABASE {NAME}")
+
+
+def tables() -> set[str]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT table_name FROM information_schema.tables WHERE table_schema = %s", [NAME])
+        return {name for (name,) in cursor.fetchall() if name.startswith(("inventory_", "orders_", "seckill_"))}
+
+
+def scheduled() -> list[str]:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT task FROM {NAME}.django_celery_beat_periodictask ORDER BY task")  # noqa: S608
+        return [task for (task,) in cursor.fetchall() if task.startswith("seckill.")]
+
+
+@pytest.mark.slow
+def test_forward_back_and_forward_again(empty_database: str) -> None:
+    def manage(*arguments: str) -> None:
+        environment = {**os.environ, "DATABASE_URL": empty_database}
+        command = [sys.executable, "manage.py", *arguments]
+        subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, timeout=120)
+
+    manage("migrate")
+    made = tables()
+    assert len(made) == 16
+    assert scheduled() == ["seckill.reconcile", "seckill.sweep"]
+    manage("migrate", "inventory", "zero")
+    assert tables() == set()
+    assert scheduled() == []
+    manage("migrate")
+    assert tables() == made

@@ -1,0 +1,44 @@
+"""The whole shop as processes, on the test's own servers and database; started once for the tests here."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.db import connection
+from pytest_django.plugin import DjangoDbBlocker
+
+from benchmarks.servers import PrivateServers
+from benchmarks.shop import Shop as ShopProcesses
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Everything here is slow, and stays on one worker, which then starts the shop once."""
+    for item in items:
+        if "/e2e/" in str(item.path):
+            item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.xdist_group("e2e"))
+
+
+@pytest.fixture(scope="session")
+def test_environment(servers: PrivateServers, django_db_setup: None) -> dict[str, str]:
+    """The environment of a process that shall use the test database."""
+    base, _, _ = servers.environment()["DATABASE_URL"].rpartition("/")
+    return {**servers.environment(), "DATABASE_URL": f"{base}/{connection.settings_dict['NAME']}"}
+
+
+@pytest.fixture(scope="session")
+def running(test_environment: dict[str, str], django_db_blocker: DjangoDbBlocker) -> Iterator[ShopProcesses]:
+    """Granian, a worker and beat."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+    with ShopProcesses(directory=ROOT / "var" / "test" / f"shop-{worker}", environment=test_environment) as shop:
+        shop.start()
+        yield shop
+
+
+@pytest.fixture(autouse=True)
+def all_running(running: ShopProcesses) -> None:
+    """Start again what an earlier test has ended."""
+    running.start()

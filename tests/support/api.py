@@ -1,0 +1,69 @@
+"""Talking to the API as an app does, and reading what it says."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.auth.models import User
+from django.test import Client
+
+if TYPE_CHECKING:
+    from django.test.client import _MonkeyPatchedWSGIResponse as ClientResponse
+
+PURCHASES = "/api/v1/purchases/"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """One answer of the API; its body is one JSON object."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: dict[str, Any]
+
+
+def read(response: "ClientResponse") -> Answer:
+    """Read an answer; whatever the API says is about one caller and must be kept by no cache (CASES 40d)."""
+    assert response["Cache-Control"] == "no-store"
+    return Answer(status=response.status_code, headers=dict(response.items()), body=json.loads(response.content))
+
+
+def post_raw(body: bytes | str, *, content_type: str = "application/json", path: str = PURCHASES) -> Answer:
+    """Post a body as it is, as nobody in particular."""
+    return read(Client().post(path, data=body, content_type=content_type))
+
+
+def post_purchase(*, ticket: object, quantity: object = 1) -> Answer:
+    """Purchase with a ticket and nothing else."""
+    return post_raw(json.dumps({"ticket": ticket, "quantity": quantity}))
+
+
+def poll(order_no: str, *, client: Client | None = None, ticket: str | None = None) -> Answer:
+    """Ask what became of an order number, by session or by ticket."""
+    headers = {"Authorization": f"Ticket {ticket}"} if ticket is not None else {}
+    return read((client or Client()).get(f"{PURCHASES}{order_no}/", headers=headers))
+
+
+def ask_ticket(client: Client, item_id: int, body: Mapping[str, Any] | None = None, **headers: str) -> Answer:
+    """Ask for a ticket."""
+    data = json.dumps(body or {})
+    path = f"/api/v1/items/{item_id}/ticket/"
+    return read(client.post(path, data=data, content_type="application/json", headers=headers))
+
+
+def session_of(user: User, *, enforce_csrf_checks: bool = False) -> Client:
+    """A browser in which the user is logged in."""
+    client = Client(enforce_csrf_checks=enforce_csrf_checks)
+    client.force_login(user)
+    return client
+
+
+def refusal(answer: Answer) -> tuple[int, str]:
+    """Check that an answer is a problem as RFC 9457 says; return its status and code."""
+    body = answer.body
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert (body["status"], body["type"]) == (answer.status, f"/problems/{body['code']}")
+    assert len(body["title"]) > 3
+    assert ("Retry-After" in answer.headers) == (answer.status in {429, 503})
+    return answer.status, body["code"]
