@@ -19,6 +19,7 @@ from seckill.gate.server import ServerFacts, server_facts
 logger = logging.getLogger(__name__)
 
 REDIS_VERSION_MIN = (7, 0)
+REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
 
 
 @checks.register(checks.Tags.database)
@@ -27,11 +28,10 @@ def check_stock_redis(databases: Sequence[str] | None, **_kwargs: Any) -> list[c
     if not databases:
         return []
     try:
-        facts = server_facts("stock")
-        cache = server_facts("default")
+        facts = server_facts(settings.CACHES["stock"]["LOCATION"])
     except GateUnavailable as error:
-        return [checks.Warning(f"Redis cannot be asked: {error}", id="seckill.W001")]
-    return [*_stock_redis_errors(facts), *_sharing_errors(facts, cache), *_unreadable(facts)]
+        return [checks.Warning(f"The stock Redis cannot be asked: {error}", id="seckill.W001")]
+    return [*_stock_redis_errors(facts), *_sharing_errors(facts), *_unreadable(facts)]
 
 
 def _stock_redis_errors(facts: ServerFacts) -> list[checks.CheckMessage]:
@@ -57,16 +57,26 @@ def _stock_redis_errors(facts: ServerFacts) -> list[checks.CheckMessage]:
     return found
 
 
-def _sharing_errors(stock: ServerFacts, cache: ServerFacts) -> list[checks.CheckMessage]:
-    if stock.run_id is None or stock.run_id != cache.run_id:
-        return []
-    return [
-        checks.Error(
-            "Stock and cache share one Redis server.",
-            hint="Point CACHE_REDIS_URL and BROKER_URL at another server than STOCK_REDIS_URL.",
-            id="seckill.E004",
-        )
-    ]
+def _sharing_errors(stock: ServerFacts) -> list[checks.CheckMessage]:
+    """Compare the stock server's run id with those of cache and broker, each asked on its own."""
+    found: list[checks.CheckMessage] = []
+    for name, url in {"cache": settings.CACHES["default"]["LOCATION"], "broker": settings.CELERY_BROKER_URL}.items():
+        if not url.startswith(REDIS_SCHEMES):
+            continue
+        try:
+            other = server_facts(url)
+        except GateUnavailable as error:
+            found.append(checks.Warning(f"The {name}'s Redis cannot be asked: {error}", id="seckill.W001"))
+            continue
+        if stock.run_id is not None and stock.run_id == other.run_id:
+            found.append(
+                checks.Error(
+                    f"Stock and {name} share one Redis server.",
+                    hint="Point CACHE_REDIS_URL and BROKER_URL at another server than STOCK_REDIS_URL.",
+                    id="seckill.E004",
+                )
+            )
+    return found
 
 
 def _unreadable(facts: ServerFacts) -> list[checks.CheckMessage]:

@@ -172,8 +172,11 @@ CELERY_TASK_DEFAULT_QUEUE = "sweep"
 CELERY_TASK_ROUTES = {
     "seckill.settle": {"queue": "settle"},
     "seckill.sweep": {"queue": "sweep"},
+    "seckill.return_closed": {"queue": "sweep"},
+    "orders.expire": {"queue": "sweep"},
     "seckill.rebuild": {"queue": "slow"},
     "seckill.reconcile": {"queue": "slow"},
+    "seckill.reconcile_one": {"queue": "slow"},
 }
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False

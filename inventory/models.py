@@ -79,6 +79,7 @@ class StockMovement(models.Model):
         RETURN = "RETURN", _("returned")
         ADJUSTMENT = "ADJUSTMENT", _("adjusted by hand")
         LEFTOVER = "LEFTOVER", _("left over from a sale")
+        WRITE_OFF = "WRITE_OFF", _("written off")
 
     sku = models.ForeignKey(Sku, on_delete=models.PROTECT, related_name="movements", verbose_name=_("SKU"))
     account = models.CharField(_("account"), max_length=64)

@@ -97,6 +97,21 @@ def allocate(*, sku_id: int, units: int, account: str, reference: str, now: date
     )
 
 
+def put_into_warehouse(
+    *, sku_id: int, units: int, account: str, is_written_off: bool, reference: str, now: datetime
+) -> None:
+    """Take units out of a sale's account, into the warehouse or, written off, out of the books."""
+    _require_transaction()
+    kind = Kind.WRITE_OFF if is_written_off else Kind.LEFTOVER
+    movements = [Movement(sku_id=sku_id, account=account, kind=kind, units=-units, reference=f"{reference}:out")]
+    if not is_written_off:
+        movements.append(
+            Movement(sku_id=sku_id, account=WAREHOUSE, kind=kind, units=units, reference=f"{reference}:in")
+        )
+        Stock.objects.filter(sku_id=sku_id).update(on_hand=F("on_hand") + units, version=F("version") + 1)
+    record(movements=movements, now=now)
+
+
 def _require_transaction() -> None:
     if not transaction.get_connection().in_atomic_block:
         raise transaction.TransactionManagementError("the ledger is written only inside a transaction")

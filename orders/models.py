@@ -6,12 +6,13 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from inventory.models import Sku
-from orders.states import OrderState
+from orders.states import OrderState, UnitsTo
 
 
 class Order(models.Model):
     """One buyer's order of one SKU.
 
+    ``units_due_at`` is set from the closing until whoever sold the units has taken them back.
     ``number`` is what the outside knows; the primary key stays inside. The price is
     the one the buyer was promised, whatever the catalogue says later. Changed only by
     ``orders.services``, along the table in ``orders.states``.
@@ -28,11 +29,21 @@ class Order(models.Model):
     created_at = models.DateTimeField(_("created at"))
     pay_by_at = models.DateTimeField(_("pay by"))
     closed_at = models.DateTimeField(_("closed at"), null=True, blank=True)
+    units_to = models.CharField(_("units go"), max_length=16, choices=UnitsTo, default=UnitsTo.ON_SALE)
+    units_due_at = models.DateTimeField(_("units due since"), null=True, blank=True, editable=False)
 
     class Meta:
         verbose_name = _("order")
         verbose_name_plural = _("orders")
+        indexes = [
+            models.Index(fields=["state", "pay_by_at"], name="order_state_pay_by"),
+            models.Index(fields=["units_due_at"], name="order_units_due"),
+        ]
         constraints = [
+            models.CheckConstraint(condition=Q(units_to__in=UnitsTo.values), name="order_units_to_known"),
+            models.CheckConstraint(
+                condition=Q(closed_at__isnull=False) | Q(units_due_at__isnull=True), name="order_units_due_when_closed"
+            ),
             models.CheckConstraint(condition=Q(quantity__gte=1), name="order_quantity_positive"),
             models.CheckConstraint(condition=Q(unit_price__gte=0), name="order_unit_price_not_negative"),
             models.CheckConstraint(condition=Q(state__in=OrderState.values), name="order_state_known"),

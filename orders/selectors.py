@@ -5,7 +5,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from orders.models import Order
-from orders.states import OrderState
+from orders.states import OrderState, UnitsTo
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,3 +31,20 @@ def order_by_number(*, number: str) -> OrderView | None:
         amount=row.unit_price * row.quantity,
         pay_by_at=row.pay_by_at,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DueReturn:
+    """A closed order whose units nobody has taken back yet."""
+
+    number: str
+    units_to: UnitsTo
+
+
+def due_returns(*, count_max: int) -> list[DueReturn]:
+    """Closed orders whose units are due, those that wait longest first."""
+    rows = Order.objects.filter(units_due_at__isnull=False).order_by("units_due_at")
+    return [
+        DueReturn(number=number, units_to=UnitsTo(units_to))
+        for number, units_to in rows.values_list("number", "units_to")[:count_max]
+    ]

@@ -25,6 +25,14 @@ TRANSITIONS: Mapping[OrderState, frozenset[OrderState]] = {
 CLOSED = frozenset({OrderState.CANCELLED, OrderState.EXPIRED})
 
 
+class UnitsTo(models.TextChoices):
+    """Where the units of a closed order go; decided when it closes."""
+
+    ON_SALE = "ON_SALE", _("on sale again")
+    WAREHOUSE = "WAREHOUSE", _("to the warehouse")
+    WRITTEN_OFF = "WRITTEN_OFF", _("written off")
+
+
 def is_allowed(from_state: OrderState, to_state: OrderState) -> bool:
     """Tell whether an order may go from one state to another."""
     return to_state in TRANSITIONS[from_state]

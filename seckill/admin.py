@@ -5,6 +5,8 @@ from functools import partial
 from typing import Any
 
 from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
@@ -50,7 +52,11 @@ class ItemInline(admin.TabularInline[SaleItem, SalePool]):
 
 
 class FixedAfterPreheatAdmin(admin.ModelAdmin[Any]):
-    """Base of pages that are read-only from preheat on."""
+    """Base of pages that are read-only from preheat on.
+
+    What a form shows may be minutes old. So the sale's row is locked and looked at again before
+    anything is saved, with all inlines behind it, and only changed columns are written.
+    """
 
     def sale_of(self, obj: Any) -> FlashSale:
         """Return the sale an object belongs to."""
@@ -64,8 +70,48 @@ class FixedAfterPreheatAdmin(admin.ModelAdmin[Any]):
         """Allow deletion only while the sale is a draft or scheduled."""
         return super().has_delete_permission(request, obj) and (obj is None or self._is_editable(obj))
 
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Offer only sales and pools that may still be changed."""
+        if db_field.name == "sale":
+            kwargs["queryset"] = FlashSale.objects.filter(state__in=EDITABLE)
+        elif db_field.name == "pool":
+            kwargs["queryset"] = SalePool.objects.filter(sale__state__in=EDITABLE)
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:  # noqa: FBT001
+        """Lock the sale, look again, and write what the form changed."""
+        if obj.pk is None and isinstance(obj, FlashSale):
+            obj.save()
+            return
+        self._lock_editable(obj)
+        if not change:
+            obj.save()
+        elif form.changed_data:
+            obj.save(update_fields=form.changed_data)
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        """Lock the sale and look again before deleting."""
+        with transaction.atomic():
+            self._lock_editable(obj)
+            obj.delete()
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        """Delete one by one, each after a look at its sale; all or nothing."""
+        with transaction.atomic():
+            for obj in queryset:
+                self.delete_model(request, obj)
+
     def _is_editable(self, obj: Any) -> bool:
         return SaleState(self.sale_of(obj).state) in EDITABLE
+
+    def _lock_editable(self, obj: Any) -> None:
+        """Lock the sales an object belongs to, by its row and by its form; refuse when one is preheated by now."""
+        sale_ids = {self.sale_of(obj).pk}
+        if obj.pk is not None:
+            sale_ids.add(self.sale_of(type(obj).objects.get(pk=obj.pk)).pk)
+        states = FlashSale.objects.select_for_update().filter(pk__in=sale_ids).order_by("pk")
+        if not set(states.values_list("state", flat=True)) <= EDITABLE:
+            raise PermissionDenied("The sale was preheated meanwhile; nothing was changed.")
 
 
 @admin.register(FlashSale)

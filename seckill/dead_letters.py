@@ -38,9 +38,8 @@ def park(*, bucket: BucketRef, epoch: int, entries: Sequence[BadEntry], now: dat
         DeadLetter.objects.get_or_create(
             pool_id=bucket.pool_id,
             bucket_no=bucket.number,
-            epoch=epoch,
             stream_id=entry.stream_id,
-            defaults={"fields": dict(entry.fields), "error": entry.error[:200], "created_at": now},
+            defaults={"epoch": epoch, "fields": dict(entry.fields), "error": entry.error[:200], "created_at": now},
         )
         detail = f"{entry.stream_id}: {entry.error}"
         open_incident(kind="dead_letter", severity=Severity.CRITICAL, bucket=bucket, detail=detail, now=now)

@@ -79,6 +79,10 @@ class GateUnavailable(PurchaseRefused):
     """
 
 
+class BucketUnsound(GateUnavailable):
+    """Raised when Redis answers, and the bucket is damaged, frozen, of another epoch or another run of the server."""
+
+
 @dataclass
 class TicketDenied(SeckillError):
     """Raised when a buyer may not have a ticket (yet)."""

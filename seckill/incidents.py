@@ -44,3 +44,9 @@ def resolve_incident(*, kind: str, bucket: BucketRef, now: datetime) -> None:
     resolved = Incident.objects.filter(open_key=f"{kind}:{bucket}").update(open_key=None, resolved_at=now)
     if resolved:
         logger.warning("incident %s on bucket %s is resolved", kind, bucket)
+
+
+def open_buckets(*, kind: str) -> set[BucketRef]:
+    """Return the buckets that have an open incident of a kind."""
+    rows = Incident.objects.filter(kind=kind, open_key__isnull=False).values_list("pool_id", "bucket_no")
+    return {BucketRef(pool_id=pool_id, number=number) for pool_id, number in rows}

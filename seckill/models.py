@@ -129,13 +129,18 @@ class ItemBucket(models.Model):
 
 
 class Ticket(models.Model):
-    """The right to try once. The signed form travels; this row lets open ones be listed."""
+    """The right to try once. The signed form travels; this row lets open ones be listed.
+
+    ``open_key`` names buyer and item and is unique: of two requests at once, one makes the ticket
+    and the other finds it. A later ticket of the same buyer for the same item takes it over.
+    """
 
     order_no = models.CharField(max_length=40, unique=True, db_collation="utf8mb4_bin")
     pool = models.ForeignKey(SalePool, on_delete=models.PROTECT, related_name="+", db_index=False)
     item = models.ForeignKey(SaleItem, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False)
     buyer = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False)
     limit_key = models.CharField(max_length=64, db_collation="utf8mb4_bin")
+    open_key = models.CharField(max_length=64, unique=True, null=True)  # noqa: DJ001  NULL is superseded
     issued_at = models.DateTimeField()
 
     class Meta:
@@ -154,8 +159,9 @@ class Reservation(models.Model):
     """The one fate of an order number (law 3), written before any unit goes back.
 
     A refused one is a tombstone: it fences off a late writer and needs no foreign key, so
-    it can be written whatever is wrong with its buyer. ``units_owed`` is what the refusal
-    owes to Redis: the quantity, or 0 for a unit that never existed.
+    it can be written whatever is wrong with its buyer. ``units_owed`` is what the refusal or the
+    return owes to Redis: the quantity, or 0 for a unit that never existed or left the sale. A
+    returned one has ``owed_at`` from its return until Redis was told, then ``units_returned_at``.
     """
 
     order_no = models.CharField(max_length=40, unique=True, db_collation="utf8mb4_bin")
@@ -173,12 +179,17 @@ class Reservation(models.Model):
     state = models.CharField(max_length=16, choices=ReservationState)
     reason = models.CharField(max_length=16, choices=RefusalReason, blank=True)
     units_owed = models.PositiveIntegerField(default=0)
+    owed_at = models.DateTimeField(null=True)
+    units_returned_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
 
     class Meta:
         verbose_name = _("reservation")
         verbose_name_plural = _("reservations")
-        indexes = [models.Index(fields=["pool", "limit_key"], name="reservation_pool_limit_key")]
+        indexes = [
+            models.Index(fields=["pool", "limit_key"], name="reservation_pool_limit_key"),
+            models.Index(fields=["owed_at"], name="reservation_owed"),
+        ]
         constraints = [
             models.UniqueConstraint(
                 fields=["pool", "bucket_no", "epoch", "seq"], name="reservation_one_per_sequence_number"
@@ -189,7 +200,9 @@ class Reservation(models.Model):
             ),
             models.CheckConstraint(condition=Q(state__in=ReservationState.values), name="reservation_state_known"),
             models.CheckConstraint(
-                condition=(Q(state="REFUSED") & ~Q(reason="")) | (~Q(state="REFUSED") & Q(reason="", units_owed=0)),
+                condition=(Q(state="REFUSED") & ~Q(reason=""))
+                | Q(state="SETTLED", reason="", units_owed=0)
+                | Q(state="RETURNED", reason=""),
                 name="reservation_refused_with_reason",
             ),
         ]
@@ -213,9 +226,7 @@ class DeadLetter(models.Model):
         verbose_name = _("dead letter")
         verbose_name_plural = _("dead letters")
         constraints = [
-            models.UniqueConstraint(
-                fields=["pool", "bucket_no", "epoch", "stream_id"], name="dead_letter_once_per_entry"
-            )
+            models.UniqueConstraint(fields=["pool", "bucket_no", "stream_id"], name="dead_letter_once_per_entry")
         ]
 
     def __str__(self) -> str:

@@ -5,9 +5,9 @@ A transaction locks a sale row first, then bucket rows by (pool, number), then i
 id, then stock rows by SKU. Nothing else is locked.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db.models import F, Sum
@@ -135,11 +135,6 @@ def write_reservations(*, bucket: BucketRef, decisions: Sequence[Decision], now:
     Reservation.objects.bulk_create(_reservation(bucket=bucket, decision=d, now=now) for d in decisions)
 
 
-def renumbered(*, entries: Sequence[QueueEntry], epoch: int, first_seq: int) -> list[QueueEntry]:
-    """Give entries that survived into a new epoch the numbers of that epoch."""
-    return [replace(entry, epoch=epoch, seq=first_seq + n) for n, entry in enumerate(entries)]
-
-
 def _count_sold(
     *, row: Bucket, bucket: BucketRef, settled: Sequence[Decision], facts: PoolFacts, now: datetime
 ) -> None:
@@ -190,8 +185,10 @@ def _reservation(*, bucket: BucketRef, decision: Decision, now: datetime) -> Res
 
 
 def _require_unused_numbers(*, bucket: BucketRef, epoch: int, entries: Sequence[QueueEntry]) -> None:
+    numbers = list({entry.order_no: entry.seq for entry in entries}.values())
     taken = Reservation.objects.filter(
-        pool_id=bucket.pool_id, bucket_no=bucket.number, epoch=epoch, seq__in=[entry.seq for entry in entries]
+        pool_id=bucket.pool_id, bucket_no=bucket.number, epoch=epoch, seq__in=numbers
     ).values_list("seq", flat=True)
-    if numbers := list(taken[:3]):
-        raise QueueForked(f"sequence numbers {numbers} of epoch {epoch} belong to other orders")
+    used_twice = [number for number, times in Counter(numbers).items() if times > 1] or list(taken[:3])
+    if used_twice:
+        raise QueueForked(f"sequence numbers {used_twice[:3]} of epoch {epoch} belong to more than one order")

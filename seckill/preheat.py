@@ -1,9 +1,9 @@
 """Preheat: units from the warehouse to the sale in MySQL, then every bucket into Redis by the rebuild door."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.db.models import F
 
 from inventory.errors import NotEnoughOnHand
@@ -12,8 +12,9 @@ from seckill.errors import SaleNotReady
 from seckill.gate.keys import BucketRef
 from seckill.models import Bucket, FlashSale, ItemBucket, SaleItem
 from seckill.outcomes import account_of
-from seckill.rebuild import rebuild_bucket
+from seckill.rebuild import claim, rebuild_claimed
 from seckill.states import SALE_TRANSITIONS, SaleState
+from seckill.transient import is_transient
 
 
 def preheat_sale(*, sale_id: int, clock: Callable[[], datetime]) -> None:
@@ -24,46 +25,71 @@ def preheat_sale(*, sale_id: int, clock: Callable[[], datetime]) -> None:
     ``GateUnavailable`` when Redis is away: the sale is preheated all the same, and the sweep brings
     it into Redis as soon as it is back.
     """
-    buckets = _allocate_sale(sale_id=sale_id, now=clock())
-    for bucket in buckets:
-        rebuild_bucket(bucket=bucket, clock=clock)
+    try:
+        claims = _allocate_sale(sale_id=sale_id, now=clock())
+    except DatabaseError as error:
+        if not is_transient(error):
+            raise
+        raise SaleNotReady("the database is busy with these units; nothing was changed, please try again") from error
+    for bucket, token in claims.items():
+        rebuild_claimed(bucket=bucket, token=token, clock=clock)
 
 
-def _allocate_sale(*, sale_id: int, now: datetime) -> list[BucketRef]:
+def _allocate_sale(*, sale_id: int, now: datetime) -> dict[BucketRef, str]:
+    """Write everything preheat means in MySQL; return the claims on the buckets, so that no sweep comes between."""
     with transaction.atomic(durable=True):
         sale = FlashSale.objects.select_for_update().filter(pk=sale_id).first()
         if sale is None:
             raise SaleNotReady(f"there is no sale {sale_id}")
-        items = list(SaleItem.objects.filter(pool__sale_id=sale_id).order_by("pool_id", "pk"))
+        items = list(SaleItem.objects.filter(pool__sale_id=sale_id).select_related("sku").order_by("pool_id", "pk"))
         _require_ready(sale=sale, items=items, now=now)
-        buckets = [_allocate_item(item=item, now=now) for item in items]
+        rows = _lock_buckets(pool_ids=sorted({item.pool_id for item in items}))
+        _raise_allocated(items=items, rows=rows)
+        _take_from_warehouse(items=items, rows=rows, now=now)
         FlashSale.objects.filter(pk=sale_id).update(state=SaleState.PREHEATED)
-    return list(dict.fromkeys(buckets))
+        return {BucketRef(pool_id=row.pool_id, number=row.number): claim(row=row, now=now) for row in rows.values()}
 
 
-def _require_ready(*, sale: FlashSale, items: list[SaleItem], now: datetime) -> None:
+def _require_ready(*, sale: FlashSale, items: Sequence[SaleItem], now: datetime) -> None:
     if SaleState.PREHEATED not in SALE_TRANSITIONS[SaleState(sale.state)]:
         raise SaleNotReady(f"the sale is {sale.get_state_display()} already; its balance is not touched again")
     if not items:
         raise SaleNotReady("the sale has no items")
     if sale.closes_at <= now:
         raise SaleNotReady("the sale's window is over")
+    if ItemBucket.objects.filter(item__in=items, allocated__gt=0).exists():
+        raise SaleNotReady("the sale has allocated units already; its balance is not touched again")
 
 
-def _allocate_item(*, item: SaleItem, now: datetime) -> BucketRef:
-    """Move an item's units into bucket 0 of its pool."""
-    row, _ = Bucket.objects.get_or_create(pool_id=item.pool_id, number=0)
-    bucket = BucketRef(pool_id=item.pool_id, number=0)
-    try:
-        allocate(
-            sku_id=item.sku_id,
-            units=item.units,
-            account=account_of(item_id=item.pk, bucket=bucket),
-            reference=f"allocate:{item.pk}:{bucket.number}:{row.epoch}",
-            now=now,
-        )
-    except NotEnoughOnHand as error:
-        raise SaleNotReady(f"{item.sku.code} needs {error.asked} units, the warehouse has {error.on_hand}") from error
-    ItemBucket.objects.get_or_create(bucket_id=row.pk, item_id=item.pk)
-    ItemBucket.objects.filter(bucket_id=row.pk, item_id=item.pk).update(allocated=F("allocated") + item.units)
-    return bucket
+def _lock_buckets(*, pool_ids: Sequence[int]) -> dict[int, Bucket]:
+    """Make and lock bucket 0 of each pool, in order; return them by pool."""
+    for pool_id in pool_ids:
+        Bucket.objects.get_or_create(pool_id=pool_id, number=0)
+    rows = Bucket.objects.select_for_update().filter(pool_id__in=pool_ids, number=0).order_by("pool_id")
+    return {row.pool_id: row for row in rows}
+
+
+def _raise_allocated(*, items: Sequence[SaleItem], rows: dict[int, Bucket]) -> None:
+    for item in sorted(items, key=lambda item: item.pk):
+        bucket_id = rows[item.pool_id].pk
+        ItemBucket.objects.get_or_create(bucket_id=bucket_id, item_id=item.pk)
+        ItemBucket.objects.filter(bucket_id=bucket_id, item_id=item.pk).update(allocated=F("allocated") + item.units)
+
+
+def _take_from_warehouse(*, items: Sequence[SaleItem], rows: dict[int, Bucket], now: datetime) -> None:
+    """Move the units through the ledger; stock rows last and by SKU, see Note [Lock order]."""
+    for item in sorted(items, key=lambda item: item.sku_id):
+        row = rows[item.pool_id]
+        bucket = BucketRef(pool_id=row.pool_id, number=row.number)
+        try:
+            allocate(
+                sku_id=item.sku_id,
+                units=item.units,
+                account=account_of(item_id=item.pk, bucket=bucket),
+                reference=f"allocate:{item.pk}:{bucket.number}:{row.epoch}",
+                now=now,
+            )
+        except NotEnoughOnHand as error:
+            raise SaleNotReady(
+                f"{item.sku.code} needs {error.asked} units, the warehouse has {error.on_hand}"
+            ) from error

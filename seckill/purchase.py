@@ -55,14 +55,20 @@ def purchase(*, ticket: str, quantity: int) -> Accepted:
         wakeups.request(bucket)
     if reply.code in {ReserveCode.RESERVED, ReserveCode.ALREADY_YOURS}:
         return Accepted(order_no=claims.order_no)
-    if reply.code in {ReserveCode.NOT_PREHEATED, ReserveCode.ENDED} and _is_known(claims):
+    if reply.code in {ReserveCode.NOT_PREHEATED, ReserveCode.ENDED} and _is_known(claims=claims, quantity=quantity):
         return Accepted(order_no=claims.order_no)
     raise _refusal(code=reply.code, number=reply.number, pool_id=bucket.pool_id)
 
 
-def _is_known(claims: TicketClaims) -> bool:
-    """Ask MySQL before anybody who may hold a reservation is sent away."""
-    return Reservation.objects.filter(order_no=claims.order_no, buyer_id=claims.buyer_id).exists()
+def _is_known(*, claims: TicketClaims, quantity: int) -> bool:
+    """Ask MySQL before anybody who may hold a reservation is sent away.
+
+    Raises ``Conflict`` when he does, and asks for something else now.
+    """
+    row = Reservation.objects.filter(order_no=claims.order_no).values_list("buyer_id", "item_id", "quantity").first()
+    if row is not None and row != (claims.buyer_id, claims.item_id, quantity):
+        raise Conflict
+    return row is not None
 
 
 def _refusal(*, code: ReserveCode, number: int, pool_id: int) -> PurchaseRefused:

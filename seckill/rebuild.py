@@ -6,25 +6,28 @@ finish, because the claim, the token, the run id, the last stream id and the epo
 be what they were.
 """
 
+import logging
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Q, QuerySet, Sum
 
 from seckill.conf import LIMITS
-from seckill.dead_letters import park, split_readable
-from seckill.decisions import Decision
-from seckill.errors import RebuildRefused
+from seckill.errors import GateUnavailable, RebuildRefused
 from seckill.gate import staging
+from seckill.gate.entries import BadEntry, QueueEntry
 from seckill.gate.keys import BucketRef
 from seckill.gate.receipts import Receipt, ReceiptState
 from seckill.gate.staging import Frozen, GateFields
+from seckill.intake import Intake, IntakeContext, owes_nothing, take_in
 from seckill.models import Bucket, Reservation, SaleItem, SalePool
-from seckill.outcomes import decide_entries, lock_bucket, pool_facts, renumbered, units_unsold, write_decisions
+from seckill.outcomes import lock_bucket, pool_facts, units_unsold
 from seckill.states import ReservationState
+
+logger = logging.getLogger(__name__)
 
 # Room between the last number seen and the first of the next epoch, in case the last was not seen.
 SEQ_MARGIN = 10
@@ -53,53 +56,63 @@ def rebuild_bucket(*, bucket: BucketRef, clock: Callable[[], datetime]) -> Rebui
     Raises ``RebuildRefused`` when another rebuild is at it or anything changed meanwhile, and
     ``GateUnavailable``; the gate stays shut then and the sweep tries again.
     """
-    token = secrets.token_hex(8)
-    predecessor = _claim(bucket=bucket, token=token, now=clock())
-    try:
-        if predecessor:
-            staging.unlink_leavings(bucket=bucket, token=predecessor)
-        frozen = staging.freeze(bucket=bucket, token=token)
-        epoch, decisions = _drain(bucket=bucket, frozen=frozen, now=clock())
-        _fill_staging(bucket=bucket, token=token, epoch=epoch, clock=clock)
-        _swap(bucket=bucket, frozen=frozen, epoch=epoch, now=clock())
-        staging.unlink_leavings(bucket=bucket, token=token)
-    finally:
-        _let_go(bucket=bucket, token=token)
-    refused = sum(1 for d in decisions if d.state is ReservationState.REFUSED)
-    return Rebuilt(epoch=epoch, drained=len(decisions), refused=refused)
-
-
-def _claim(*, bucket: BucketRef, token: str, now: datetime) -> str:
-    """Take the claim; return the token of a dead predecessor, whose leavings are to be removed."""
     with transaction.atomic(durable=True):
         row = lock_bucket(bucket)
-        if row.claim and row.claim_until is not None and row.claim_until > now:
-            raise RebuildRefused(f"bucket {bucket} is being rebuilt")
-        predecessor = row.claim
-        Bucket.objects.filter(pk=row.pk).update(claim=token, claim_until=_lease_end(now))
-    return predecessor
+        token = claim(row=row, now=clock())
+    if row.claim:
+        remove_leavings(bucket=bucket, token=row.claim)
+    return rebuild_claimed(bucket=bucket, token=token, clock=clock)
 
 
-def _drain(*, bucket: BucketRef, frozen: Frozen, now: datetime) -> tuple[int, list[Decision]]:
+def claim(*, row: Bucket, now: datetime) -> str:
+    """Take the claim on a locked bucket and return its token.
+
+    Raises ``RebuildRefused`` when a live rebuild holds it. A token that stands in the row without a
+    live claim is a dead predecessor's, whose keys are to be removed.
+    """
+    if row.claim_until is not None and row.claim_until > now:
+        raise RebuildRefused(f"bucket {row} is being rebuilt")
+    token = secrets.token_hex(8)
+    Bucket.objects.filter(pk=row.pk).update(claim=token, claim_until=_lease_end(now))
+    return token
+
+
+def rebuild_claimed(*, bucket: BucketRef, token: str, clock: Callable[[], datetime]) -> Rebuilt:
+    """Do the rebuild whose claim was taken with ``token``. Raises as ``rebuild_bucket``."""
+    try:
+        frozen = staging.freeze(bucket=bucket, token=token)
+        epoch, drained = _drain(bucket=bucket, frozen=frozen, now=clock())
+        _fill_staging(bucket=bucket, token=token, epoch=epoch, clock=clock)
+        _swap(bucket=bucket, frozen=frozen, epoch=epoch, now=clock())
+    finally:
+        _let_go(bucket=bucket, token=token)
+    refused = sum(1 for d in drained.decisions if d.state is ReservationState.REFUSED)
+    return Rebuilt(epoch=epoch, drained=len(drained.decisions), refused=refused)
+
+
+def _drain(*, bucket: BucketRef, frozen: Frozen, now: datetime) -> tuple[int, Intake]:
     """Transaction 1: bring what survived in the queue into MySQL under a new epoch."""
     with transaction.atomic(durable=True):
         row = lock_bucket(bucket)
         _require_claim(row=row, token=frozen.token, now=now)
         row.epoch = max(row.epoch, frozen.epoch) + 1
         facts = pool_facts(pool_id=bucket.pool_id)
+        context = IntakeContext(row=row, bucket=bucket, facts=facts, now=now, debt=owes_nothing)
         next_seq = _first_seq(bucket=bucket, frozen=frozen)
-        decisions: list[Decision] = []
+        drained = Intake()
         for chunk in staging.surviving_entries(bucket=bucket, chunk_size=LIMITS.chunk_size):
-            readable, bad = split_readable(entries=chunk, facts=facts)
-            park(bucket=bucket, epoch=row.epoch, entries=bad, now=now)
-            entries = renumbered(entries=readable, epoch=row.epoch, first_seq=next_seq)
-            next_seq += len(entries)
-            decided = decide_entries(row=row, bucket=bucket, entries=entries, facts=facts)
-            decided = [replace(d, units_owed=0) if d.is_new else d for d in decided]
-            write_decisions(row=row, bucket=bucket, decisions=decided, facts=facts, now=now)
-            decisions += decided
+            drained += take_in(entries=_renumbered(entries=chunk, epoch=row.epoch, first_seq=next_seq), context=context)
+            next_seq += len(chunk)
         Bucket.objects.filter(pk=row.pk).update(epoch=row.epoch)
-    return row.epoch, decisions
+    return row.epoch, drained
+
+
+def _renumbered(*, entries: Sequence[QueueEntry | BadEntry], epoch: int, first_seq: int) -> list[QueueEntry | BadEntry]:
+    """Give entries that survived into a new epoch the numbers of that epoch."""
+    return [
+        replace(entry, epoch=epoch, seq=first_seq + n) if isinstance(entry, QueueEntry) else entry
+        for n, entry in enumerate(entries)
+    ]
 
 
 def _first_seq(*, bucket: BucketRef, frozen: Frozen) -> int:
@@ -208,8 +221,20 @@ def _renew(*, bucket: BucketRef, token: str, now: datetime) -> None:
 
 
 def _let_go(*, bucket: BucketRef, token: str) -> None:
-    """End the claim. After a failure the token stays, so that the next one finds what to remove."""
+    """End the claim and remove the token's trash and staging; what Redis keeps now, the sweep removes later."""
+    connection.close_if_unusable_or_obsolete()
     Bucket.objects.filter(pool_id=bucket.pool_id, number=bucket.number, claim=token).update(claim_until=None)
+    remove_leavings(bucket=bucket, token=token)
+
+
+def remove_leavings(*, bucket: BucketRef, token: str) -> None:
+    """Remove a dead or finished rebuild's keys and forget its token; if Redis is away, both stay for the next time."""
+    try:
+        staging.unlink_leavings(bucket=bucket, token=token)
+    except GateUnavailable as error:
+        logger.warning("keys of rebuild %s of bucket %s are still to be removed: %s", token, bucket, error)
+        return
+    Bucket.objects.filter(pool_id=bucket.pool_id, number=bucket.number, claim=token).update(claim="")
 
 
 def _lease_end(now: datetime) -> datetime:

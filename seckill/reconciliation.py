@@ -5,8 +5,8 @@ flight is never drift: the bucket's lock holds MySQL still, one script reads Red
 settlement is in order, only the head of the queue can be known to MySQL already.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -19,8 +19,10 @@ from seckill.gate import gate
 from seckill.gate.entries import QueueEntry
 from seckill.gate.gate import Snapshot
 from seckill.gate.keys import BucketRef
-from seckill.models import ItemBucket, ReconciliationRun
+from seckill.gate.receipts import ReceiptState
+from seckill.models import ItemBucket, ReconciliationRun, Reservation
 from seckill.outcomes import known_fates, lock_bucket
+from seckill.returns import debts_of, pay_debts
 from seckill.settlement import settle_bucket
 from seckill.states import ReservationState
 
@@ -63,6 +65,7 @@ def reconcile_bucket(*, bucket: BucketRef, clock: Callable[[], datetime]) -> Buc
     """Settle what waits, compare, and record the run. Changes no stock."""
     try:
         settle_bucket(bucket=bucket, clock=clock)
+        pay_debts(bucket=bucket, now=clock())
         report = _compare(bucket)
     except (GateUnavailable, NotPreheated) as error:
         report = BucketReport(bucket=bucket, verdict=Verdict.UNAVAILABLE, items=(), explanation=str(error))
@@ -80,38 +83,65 @@ def reconcile_bucket(*, bucket: BucketRef, clock: Callable[[], datetime]) -> Buc
 def _compare(bucket: BucketRef) -> BucketReport:
     with transaction.atomic(durable=True):
         row = lock_bucket(bucket)
-        snapshot = gate.snapshot(bucket=bucket, entries_max=LIMITS.batch_size)
+        debts = debts_of(bucket=bucket, count_max=LIMITS.batch_size + 1)
+        if len(debts) > LIMITS.batch_size:
+            raise GateUnavailable("too many returns are owed to Redis to count them in one look")
+        numbers = [debt.order_no for debt in debts]
+        snapshot = gate.snapshot(bucket=bucket, entries_max=LIMITS.batch_size, order_numbers=numbers)
         if snapshot.is_frozen or snapshot.epoch != row.epoch:
             raise GateUnavailable("the bucket awaits its rebuild")
         fates = known_fates(order_numbers=[e.order_no for e in snapshot.entries if isinstance(e, QueueEntry)])
         units = list(ItemBucket.objects.filter(bucket_id=row.pk).order_by("item_id"))
+    queued = _queued_units(snapshot=snapshot, fates=fates)
+    returned = _owed_units(snapshot=snapshot, debts=debts)
     items = tuple(
-        _balance(unit=unit, snapshot=snapshot, known=_known_units(snapshot=snapshot, fates=fates)) for unit in units
+        ItemBalance(
+            item_id=unit.item_id,
+            allocated=unit.allocated,
+            sold=unit.sold,
+            left=snapshot.left.get(unit.item_id, 0),
+            in_flight=queued.in_flight.get(unit.item_id, 0),
+            owed=queued.owed.get(unit.item_id, 0) + returned.get(unit.item_id, 0),
+        )
+        for unit in units
     )
     return BucketReport(bucket=bucket, verdict=_verdict(items), items=items)
 
 
-def _known_units(*, snapshot: Snapshot, fates: Mapping[str, Fate]) -> dict[int, tuple[int, int]]:
-    """Per item: units of entries still queued though MySQL knows them, and what refused ones of them are owed."""
-    known: dict[int, tuple[int, int]] = defaultdict(lambda: (0, 0))
+@dataclass(frozen=True, kw_only=True)
+class _Queued:
+    """Units per item in the queue: not yet in MySQL, and owed though MySQL has refused them."""
+
+    in_flight: Mapping[int, int]
+    owed: Mapping[int, int]
+
+
+def _queued_units(*, snapshot: Snapshot, fates: Mapping[str, Fate]) -> _Queued:
+    """Count the queue: entry by entry where all of it was read, else from the counter less what MySQL knows.
+
+    The counter alone would still hold the units of an entry that was lost or parked.
+    """
+    known, unknown, owed = Counter[int](), Counter[int](), Counter[int]()
     for entry in snapshot.entries:
-        if isinstance(entry, QueueEntry) and (fate := fates.get(entry.order_no)) is not None:
-            queued, owed = known[entry.item_id]
-            refused = fate.state is ReservationState.REFUSED
-            known[entry.item_id] = (queued + entry.quantity, owed + (fate.units_owed if refused else 0))
-    return known
+        if not isinstance(entry, QueueEntry):
+            continue
+        fate = fates.get(entry.order_no)
+        (unknown if fate is None else known)[entry.item_id] += entry.quantity
+        if fate is not None and fate.state is ReservationState.REFUSED:
+            owed[entry.item_id] += fate.units_owed
+    if snapshot.queue_length <= len(snapshot.entries):
+        return _Queued(in_flight=unknown, owed=owed)
+    return _Queued(in_flight={item: units - known[item] for item, units in snapshot.queued.items()}, owed=owed)
 
 
-def _balance(*, unit: ItemBucket, snapshot: Snapshot, known: Mapping[int, tuple[int, int]]) -> ItemBalance:
-    known_queued, owed = known[unit.item_id]
-    return ItemBalance(
-        item_id=unit.item_id,
-        allocated=unit.allocated,
-        sold=unit.sold,
-        left=snapshot.left.get(unit.item_id, 0),
-        in_flight=snapshot.queued.get(unit.item_id, 0) - known_queued,
-        owed=owed,
-    )
+def _owed_units(*, snapshot: Snapshot, debts: Sequence[Reservation]) -> dict[int, int]:
+    """Units per item of returned reservations that Redis was not told about: their receipts say so."""
+    owed: dict[int, int] = defaultdict(int)
+    for debt in debts:
+        receipt = snapshot.receipts.get(debt.order_no)
+        if receipt is not None and receipt.state in {ReceiptState.QUEUED, ReceiptState.CONFIRMED}:
+            owed[debt.item_id] += debt.units_owed
+    return owed
 
 
 def _verdict(items: tuple[ItemBalance, ...]) -> ReconciliationRun.Verdict:

@@ -1,7 +1,5 @@
 """Reads of the flash sales that span MySQL and Redis."""
 
-from datetime import datetime
-
 from seckill.errors import GateUnavailable, NotPreheated
 from seckill.gate import gate
 from seckill.gate.gate import Snapshot
@@ -14,17 +12,6 @@ def buckets_on_sale() -> list[BucketRef]:
     """All buckets that ought to be in Redis."""
     rows = Bucket.objects.filter(pool__sale__state=SaleState.PREHEATED).order_by("pool_id", "number")
     return [BucketRef(pool_id=pool_id, number=number) for pool_id, number in rows.values_list("pool_id", "number")]
-
-
-def is_being_rebuilt(*, bucket: BucketRef, now: datetime) -> bool:
-    """Tell whether a live rebuild holds the bucket's claim."""
-    rows = Bucket.objects.filter(pool_id=bucket.pool_id, number=bucket.number, claim_until__gt=now)
-    return rows.exists()
-
-
-def bucket_epoch(*, bucket: BucketRef) -> int:
-    """The epoch MySQL is in."""
-    return Bucket.objects.values_list("epoch", flat=True).get(pool_id=bucket.pool_id, number=bucket.number)
 
 
 def gate_numbers(*, bucket: BucketRef) -> Snapshot | None:

@@ -1,59 +1,97 @@
 """The sweep: every second, what no message may be trusted with.
 
 A queue that nobody was woken for gets its worker; a bucket that is missing, damaged, frozen by
-nobody alive, of another epoch or of another run of the server gets its rebuild.
+nobody alive, of another epoch or of another run of the server gets its rebuild; a pause that did
+not arrive is carried over; a dead rebuild's keys are removed.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
-from seckill.errors import GateUnavailable, NotPreheated
+from seckill.errors import BucketUnsound, GateUnavailable, NotPreheated
 from seckill.gate import gate
 from seckill.gate.keys import BucketRef
-from seckill.incidents import Severity, open_incident
-from seckill.selectors import bucket_epoch, buckets_on_sale, is_being_rebuilt
+from seckill.incidents import Severity, open_buckets, open_incident, resolve_incident
+from seckill.models import Bucket, ItemBucket
+from seckill.pausing import carry_over, paused_items
+from seckill.rebuild import remove_leavings
+from seckill.selectors import buckets_on_sale
 
 LOST = "redis_lost"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """Buckets that want a settle worker, and buckets that want a rebuild."""
+    """Buckets that want a settle worker, those that want a rebuild, and those Redis did not answer for."""
 
-    to_settle: list[BucketRef]
-    to_rebuild: list[BucketRef]
+    to_settle: list[BucketRef] = field(default_factory=list)
+    to_rebuild: list[BucketRef] = field(default_factory=list)
+    unreachable: list[BucketRef] = field(default_factory=list)
 
 
 def look_over(*, now: datetime) -> Findings:
-    """Look at every bucket on sale, one script call each; open an incident for what is damaged.
-
-    A Redis that cannot be reached at all raises ``GateUnavailable``: there is nothing to do yet.
-    """
-    to_settle, to_rebuild = [], []
+    """Look at every bucket on sale, by two cheap script calls; open an incident for what is damaged."""
+    findings = Findings()
+    lost_before = open_buckets(kind=LOST)
     for bucket in buckets_on_sale():
-        damage, is_waiting = examine(bucket=bucket)
-        if damage and not is_being_rebuilt(bucket=bucket, now=now):
-            open_incident(kind=LOST, severity=Severity.CRITICAL, bucket=bucket, detail=damage, now=now)
-            to_rebuild.append(bucket)
-        elif is_waiting and not damage:
-            to_settle.append(bucket)
-    return Findings(to_settle=to_settle, to_rebuild=to_rebuild)
+        try:
+            damage = _damage_now(bucket=bucket, now=now)
+            if damage is None:
+                continue
+            if damage:
+                open_incident(kind=LOST, severity=Severity.CRITICAL, bucket=bucket, detail=damage, now=now)
+                findings.to_rebuild.append(bucket)
+                continue
+            _tend(bucket=bucket, findings=findings)
+        except GateUnavailable:
+            findings.unreachable.append(bucket)
+            continue
+        if bucket in lost_before:
+            resolve_incident(kind=LOST, bucket=bucket, now=now)
+    return findings
 
 
-def examine(*, bucket: BucketRef) -> tuple[str, bool]:
-    """Return what is wrong with the bucket, or "", and whether entries wait.
+def _damage_now(*, bucket: BucketRef, now: datetime) -> str | None:
+    """Return what is wrong, "" where nothing is, None where a live rebuild is at it.
 
-    Raises ``GateUnavailable`` when Redis does not answer.
+    A rebuild that ends between the look at Redis and the look at MySQL is no damage: only what a
+    second look shows as well counts.
     """
+    if not examine(bucket=bucket):
+        return ""
+    row = Bucket.objects.get(pool_id=bucket.pool_id, number=bucket.number)
+    if row.claim_until is not None and row.claim_until > now:
+        return None
+    return examine(bucket=bucket)
+
+
+def examine(*, bucket: BucketRef) -> str:
+    """Return what is wrong with a bucket, or "". Raises ``GateUnavailable`` when Redis does not answer."""
     try:
         snapshot = gate.snapshot(bucket=bucket, entries_max=0)
     except NotPreheated:
-        return "the bucket is not in Redis", False
-    except GateUnavailable as error:
-        gate.ping()
-        return str(error), False
+        return "the bucket is not in Redis"
+    except BucketUnsound as error:
+        return str(error)
+    row = Bucket.objects.get(pool_id=bucket.pool_id, number=bucket.number)
+    items = set(ItemBucket.objects.filter(bucket_id=row.pk).values_list("item_id", flat=True))
     if snapshot.is_frozen:
-        return "the gate is frozen and no rebuild is at it", False
-    if snapshot.epoch != bucket_epoch(bucket=bucket):
-        return f"the gate is of epoch {snapshot.epoch}, MySQL is not", False
-    return "", snapshot.queue_length > 0
+        return "the gate is frozen and no rebuild is at it"
+    if snapshot.epoch != row.epoch:
+        return f"the gate is of epoch {snapshot.epoch}, MySQL of {row.epoch}"
+    if not (snapshot.left.keys() == snapshot.queued.keys() == items):
+        return "the stock does not have the items it ought to have"
+    return ""
+
+
+def _tend(*, bucket: BucketRef, findings: Findings) -> None:
+    """Do the small things a sound bucket may need. Raises ``GateUnavailable``."""
+    snapshot = gate.snapshot(bucket=bucket, entries_max=0)
+    if snapshot.queue_length > 0:
+        findings.to_settle.append(bucket)
+    wanted = paused_items(pool_id=bucket.pool_id)
+    if wanted != snapshot.paused_items:
+        carry_over(bucket=bucket, wanted=wanted, found=snapshot.paused_items)
+    row = Bucket.objects.get(pool_id=bucket.pool_id, number=bucket.number)
+    if row.claim and row.claim_until is None:
+        remove_leavings(bucket=bucket, token=row.claim)

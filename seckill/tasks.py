@@ -1,43 +1,75 @@
-"""Celery tasks: thin, idempotent, ids only. They stand between whoever wants work done and who does it."""
+"""Celery tasks: thin, idempotent, ids only. They stand between whoever wants work done and who does it.
+
+A message that waited so long that the next round has come expires; nothing piles up behind a worker
+that was away.
+"""
 
 from celery import shared_task
 from django.utils import timezone
 
-from seckill import rebuild, reconciliation, selectors, settlement, sweep
+from orders.services import expire_orders
+from seckill import rebuild, reconciliation, returns, selectors, settlement, sweep
+from seckill.conf import LIMITS
 from seckill.errors import GateUnavailable, RebuildRefused
 from seckill.gate.keys import BucketRef
 from seckill.incidents import resolve_incident
+
+SETTLE_EXPIRES_SECONDS = 10
+REBUILD_EXPIRES_SECONDS = 30
+RECONCILE_EXPIRES_SECONDS = 50
 
 
 @shared_task(name="seckill.settle", throws=(GateUnavailable,))
 def settle(pool_id: int, number: int) -> None:
     """Drain one bucket's queue. Lost, late or doubled, it changes nothing."""
-    settlement.settle_bucket(bucket=BucketRef(pool_id=pool_id, number=number), clock=timezone.now)
+    done = settlement.settle_bucket(bucket=BucketRef(pool_id=pool_id, number=number), clock=timezone.now)
+    if done.found_phantoms:
+        reconcile_one.apply_async((pool_id, number), expires=RECONCILE_EXPIRES_SECONDS)
 
 
-@shared_task(name="seckill.sweep", throws=(GateUnavailable,))
+@shared_task(name="seckill.sweep")
 def sweep_buckets() -> None:
     """Wake workers for queues nobody was woken for, and rebuilds for damaged buckets."""
     findings = sweep.look_over(now=timezone.now())
     for bucket in findings.to_settle:
-        settle.delay(bucket.pool_id, bucket.number)
+        settle.apply_async((bucket.pool_id, bucket.number), expires=SETTLE_EXPIRES_SECONDS)
     for bucket in findings.to_rebuild:
-        rebuild_one.delay(bucket.pool_id, bucket.number)
+        rebuild_one.apply_async((bucket.pool_id, bucket.number), expires=REBUILD_EXPIRES_SECONDS)
+
+
+@shared_task(name="seckill.return_closed")
+def return_closed() -> None:
+    """Bring the units of closed orders back on sale."""
+    returns.return_closed_orders(clock=timezone.now)
+
+
+@shared_task(name="orders.expire")
+def expire() -> None:
+    """Expire unpaid orders whose time is over, batch by batch, until none is left."""
+    while expire_orders(now=timezone.now(), batch_size=LIMITS.batch_size) == LIMITS.batch_size:
+        pass
 
 
 @shared_task(name="seckill.rebuild", throws=(GateUnavailable, RebuildRefused))
 def rebuild_one(pool_id: int, number: int) -> None:
-    """Bring one bucket back into Redis from MySQL, unless somebody did already."""
+    """Bring one bucket back into Redis from MySQL, unless somebody did already or its sale is over."""
     bucket = BucketRef(pool_id=pool_id, number=number)
-    damage, _ = sweep.examine(bucket=bucket)
-    if damage:
+    if bucket not in selectors.buckets_on_sale():
+        return
+    if sweep.examine(bucket=bucket):
         rebuild.rebuild_bucket(bucket=bucket, clock=timezone.now)
     for kind in (sweep.LOST, settlement.FORKED):
         resolve_incident(kind=kind, bucket=bucket, now=timezone.now())
 
 
-@shared_task(name="seckill.reconcile", throws=(GateUnavailable,))
+@shared_task(name="seckill.reconcile")
 def reconcile_all() -> None:
-    """Compare MySQL and Redis for every bucket on sale."""
+    """Have every bucket on sale compared, each by a task of its own: a stuck one holds up no other."""
     for bucket in selectors.buckets_on_sale():
-        reconciliation.reconcile_bucket(bucket=bucket, clock=timezone.now)
+        reconcile_one.apply_async((bucket.pool_id, bucket.number), expires=RECONCILE_EXPIRES_SECONDS)
+
+
+@shared_task(name="seckill.reconcile_one", throws=(GateUnavailable,))
+def reconcile_one(pool_id: int, number: int) -> None:
+    """Compare MySQL and Redis for one bucket."""
+    reconciliation.reconcile_bucket(bucket=BucketRef(pool_id=pool_id, number=number), clock=timezone.now)

@@ -11,14 +11,24 @@ from enum import StrEnum
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.core.signing import BadSignature, Signer
+from django.db import IntegrityError, transaction
 
 from orders.selectors import OrderView, order_by_number
 from seckill.conf import LIMITS
 from seckill.eligibility import first_denial, limit_key
-from seckill.errors import Ended, LimitReached, NotPreheated, TicketDenied, TicketInvalid, UnknownItem
+from seckill.errors import (
+    Ended,
+    GateUnavailable,
+    LimitReached,
+    NotPreheated,
+    TicketDenied,
+    TicketInvalid,
+    UnknownItem,
+)
+from seckill.gate import gate
 from seckill.gate.keys import BucketRef
 from seckill.models import Bucket, Reservation, SaleItem, Ticket
-from seckill.order_numbers import new_order_number
+from seckill.order_numbers import bucket_of, new_order_number
 from seckill.polling import PurchaseState, PurchaseStatus, purchase_status
 from seckill.states import ReservationState, SalePhase, SaleState, sale_phase
 
@@ -94,37 +104,57 @@ def ticket_end(*, item: SaleItem) -> datetime:
 def ticket_for(*, buyer: AbstractBaseUser, item_id: int, wish: Wish, now: datetime) -> IssuedTicket | HeldReservation:
     """Give the buyer a ticket for an item, or what he has already reserved in its pool.
 
-    An unused ticket is given again; after a refused or returned one there is a new number.
-    Raises ``UnknownItem``, ``NotPreheated``, ``Ended``, ``TicketDenied``, ``LimitReached``.
+    An unused ticket is given again; after a refused or returned one there is a new number. Who
+    holds a reservation is told so also after the end. Raises ``UnknownItem``, ``NotPreheated``,
+    ``Ended``, ``TicketDenied``, ``LimitReached``.
     """
-    item = _item_on_sale(item_id=item_id, now=now)
+    item = _item(item_id=item_id)
+    last = Ticket.objects.filter(pool_id=item.pool_id, buyer_id=buyer.pk).order_by("-pk").first()
+    status = None if last is None else purchase_status(order_no=last.order_no, buyer_id=buyer.pk)
+    room = _room(item=item, ticket=last)
+    if status is not None and status.is_alive and (wish is Wish.FIRST or not _is_open(item=item, now=now)):
+        order = order_by_number(number=status.order_no)
+        return HeldReservation(status=status, order=order, may_buy_more=room > 0 and _is_open(item=item, now=now))
+    _require_open(item=item, now=now)
     denied = first_denial(buyer=buyer, item=item, now=now)
     if denied is not None:
         raise TicketDenied(reason=denied.reason, until=denied.until)
+    if status is not None and status.is_alive and room <= 0:
+        raise LimitReached(units_held=item.pool.limit_per_buyer - room)
+    return _open_ticket(item=item, buyer=buyer, now=now)
+
+
+def _open_ticket(*, item: SaleItem, buyer: AbstractBaseUser, now: datetime) -> IssuedTicket:
+    """Return the buyer's unused ticket for the item, or a new one in place of a used one."""
+    open_key = f"{buyer.pk}:{item.pk}"
+    current = Ticket.objects.filter(open_key=open_key).first()
+    if current is not None and _is_unused(current):
+        return _issued(ticket=current, item=item, is_new=False)
     key = limit_key(buyer=buyer, item=item)
-    last = Ticket.objects.filter(pool_id=item.pool_id, buyer_id=buyer.pk).order_by("-pk").first()
-    if last is not None:
-        status = purchase_status(order_no=last.order_no, buyer_id=buyer.pk)
-        if status.state in {PurchaseState.NOT_RESERVED, PurchaseState.UNKNOWN} and last.item_id == item.pk:
-            return _issued(order_no=last.order_no, item=item, buyer_id=buyer.pk, key=last.limit_key, is_new=False)
-        if status.is_alive:
-            room = item.pool.limit_per_buyer - _units_held(pool_id=item.pool_id, key=key, status=status)
-            if wish is Wish.FIRST:
-                order = order_by_number(number=last.order_no)
-                return HeldReservation(status=status, order=order, may_buy_more=room > 0)
-            if room <= 0:
-                raise LimitReached(units_held=item.pool.limit_per_buyer - room)
-    return new_ticket(item=item, buyer_id=buyer.pk, key=key, now=now)
+    try:
+        with transaction.atomic():
+            if current is not None:
+                Ticket.objects.filter(pk=current.pk).update(open_key=None)
+            made = new_ticket(item=item, buyer_id=buyer.pk, key=key, open_key=open_key, now=now)
+    except IntegrityError:
+        # A second click was quicker: both get the same ticket.
+        return _issued(ticket=Ticket.objects.get(open_key=open_key), item=item, is_new=False)
+    return _issued(ticket=made, item=item, is_new=True)
 
 
-def new_ticket(*, item: SaleItem, buyer_id: int, key: str, now: datetime) -> IssuedTicket:
-    """Write and sign a ticket with a number of its own."""
+def new_ticket(*, item: SaleItem, buyer_id: int, key: str, open_key: str | None, now: datetime) -> Ticket:
+    """Write a ticket with a number of its own. Raises ``IntegrityError`` when another has the open key."""
     buckets = Bucket.objects.filter(pool_id=item.pool_id).count()
     order_no = new_order_number(bucket_for(pool_id=item.pool_id, key=key, buckets=buckets))
-    Ticket.objects.create(
-        order_no=order_no, pool_id=item.pool_id, item_id=item.pk, buyer_id=buyer_id, limit_key=key, issued_at=now
+    return Ticket.objects.create(
+        order_no=order_no,
+        pool_id=item.pool_id,
+        item_id=item.pk,
+        buyer_id=buyer_id,
+        limit_key=key,
+        open_key=open_key,
+        issued_at=now,
     )
-    return _issued(order_no=order_no, item=item, buyer_id=buyer_id, key=key, is_new=True)
 
 
 def bucket_for(*, pool_id: int, key: str, buckets: int) -> BucketRef:
@@ -132,33 +162,51 @@ def bucket_for(*, pool_id: int, key: str, buckets: int) -> BucketRef:
     return BucketRef(pool_id=pool_id, number=zlib.crc32(key.encode()) % max(1, buckets))
 
 
-def _item_on_sale(*, item_id: int, now: datetime) -> SaleItem:
+def _item(*, item_id: int) -> SaleItem:
     item = SaleItem.objects.select_related("pool__sale").filter(pk=item_id).first()
     if item is None or item.pool.sale.state == SaleState.DRAFT:
         raise UnknownItem
-    sale = item.pool.sale
-    phase = sale_phase(state=SaleState(sale.state), opens_at=sale.opens_at, closes_at=sale.closes_at, now=now)
-    if phase is SalePhase.SCHEDULED:
-        raise NotPreheated
-    if phase not in {SalePhase.PREHEATED, SalePhase.LIVE}:
-        raise Ended
     return item
 
 
-def _issued(*, order_no: str, item: SaleItem, buyer_id: int, key: str, is_new: bool) -> IssuedTicket:
-    return IssuedTicket(
-        ticket=sign_ticket(order_no=order_no, item=item, buyer_id=buyer_id, key=key),
-        order_no=order_no,
-        expires_at=ticket_end(item=item),
-        is_new=is_new,
-    )
+def _phase(*, item: SaleItem, now: datetime) -> SalePhase:
+    sale = item.pool.sale
+    return sale_phase(state=SaleState(sale.state), opens_at=sale.opens_at, closes_at=sale.closes_at, now=now)
 
 
-def _units_held(*, pool_id: int, key: str, status: PurchaseStatus) -> int:
-    """Units the key holds as far as MySQL knows, and the last purchase where only Redis knows it."""
-    rows = Reservation.objects.filter(pool_id=pool_id, limit_key=key, state=ReservationState.SETTLED)
-    settled = sum(rows.values_list("quantity", flat=True))
-    return settled + (status.quantity if status.state is PurchaseState.QUEUED else 0)
+def _is_open(*, item: SaleItem, now: datetime) -> bool:
+    return _phase(item=item, now=now) in {SalePhase.PREHEATED, SalePhase.LIVE}
+
+
+def _require_open(*, item: SaleItem, now: datetime) -> None:
+    if _phase(item=item, now=now) is SalePhase.SCHEDULED:
+        raise NotPreheated
+    if not _is_open(item=item, now=now):
+        raise Ended
+
+
+def _is_unused(ticket: Ticket) -> bool:
+    status = purchase_status(order_no=ticket.order_no, buyer_id=ticket.buyer_id)
+    return status.state in {PurchaseState.NOT_RESERVED, PurchaseState.UNKNOWN}
+
+
+def _issued(*, ticket: Ticket, item: SaleItem, is_new: bool) -> IssuedTicket:
+    signed = sign_ticket(order_no=ticket.order_no, item=item, buyer_id=ticket.buyer_id, key=ticket.limit_key)
+    return IssuedTicket(ticket=signed, order_no=ticket.order_no, expires_at=ticket_end(item=item), is_new=is_new)
+
+
+def _room(*, item: SaleItem, ticket: Ticket | None) -> int:
+    """Units the buyer may still have in the pool: as Redis counts them, else as far as MySQL knows."""
+    if ticket is None:
+        return item.pool.limit_per_buyer
+    try:
+        held = gate.units_held(bucket=bucket_of(ticket.order_no), limit_key=ticket.limit_key)
+    except (GateUnavailable, NotPreheated):
+        rows = Reservation.objects.filter(
+            pool_id=item.pool_id, limit_key=ticket.limit_key, state=ReservationState.SETTLED
+        )
+        held = sum(rows.values_list("quantity", flat=True))
+    return item.pool.limit_per_buyer - held
 
 
 def _signer() -> Signer:

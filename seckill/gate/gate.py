@@ -11,7 +11,7 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
-from seckill.errors import GateUnavailable, NotPreheated
+from seckill.errors import BucketUnsound, GateUnavailable, NotPreheated
 from seckill.gate.codes import ReserveCode
 from seckill.gate.connection import Script, raw_client
 from seckill.gate.entries import BadEntry, QueueEntry, parse_entry, to_text
@@ -24,6 +24,7 @@ _snapshot = Script("snapshot")
 _confirm = Script("confirm")
 _release = Script("release")
 _drop = Script("drop")
+_restock = Script("restock")
 _pause = Script("pause")
 _resume = Script("resume")
 
@@ -39,7 +40,7 @@ class ReserveReply:
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """A bucket at one instant. ``left`` and ``queued`` are units per item; ``entries`` the head of the queue."""
+    """A bucket at one instant. ``left`` and ``queued`` are units per item, ``entries`` the head of the queue."""
 
     epoch: int
     seq: int
@@ -50,6 +51,7 @@ class Snapshot:
     queued: Mapping[int, int]
     queue_length: int
     entries: Sequence[QueueEntry | BadEntry]
+    receipts: Mapping[str, Receipt]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +68,17 @@ class Release:
     entry: QueueEntry
     units_owed: int
     reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Restock:
+    """A returned reservation that Redis is owed; ``units_back`` is 0 where the units left the sale."""
+
+    order_no: str
+    item_id: int
+    quantity: int
+    limit_key: str
+    units_back: int
 
 
 def reserve(
@@ -93,16 +106,23 @@ def look_up(*, bucket: BucketRef, order_no: str) -> Receipt | None:
 
     Raises ``NotPreheated`` when nothing of the bucket is there.
     """
-    code, text = _look_up(bucket.keys, order_no)
-    _require(code)
-    return parse_receipt(to_text(text)) if code == 1 else None
-
-
-def snapshot(*, bucket: BucketRef, entries_max: int) -> Snapshot:
-    """All numbers and the first ``entries_max`` queue entries, at one instant."""
-    reply = _snapshot(bucket.keys, entries_max)
+    reply = _look_up(bucket.keys, order_no, "")
     _require(reply[0])
-    _, gate_list, stock_list, queue_length, raw_entries = reply
+    return parse_receipt(to_text(reply[1])) if reply[1] else None
+
+
+def units_held(*, bucket: BucketRef, limit_key: str) -> int:
+    """Units a limit key holds in the bucket's pool. Raises ``NotPreheated`` when nothing of the bucket is there."""
+    reply = _look_up(bucket.keys, "", limit_key)
+    _require(reply[0])
+    return int(reply[2])
+
+
+def snapshot(*, bucket: BucketRef, entries_max: int, order_numbers: Sequence[str] = ()) -> Snapshot:
+    """All numbers, the first ``entries_max`` queue entries and the receipts asked for, at one instant."""
+    reply = _snapshot(bucket.keys, entries_max, *order_numbers)
+    _require(reply[0])
+    _, gate_list, stock_list, queue_length, raw_entries, raw_receipts = reply
     gate, stock = _to_dict(gate_list), _to_dict(stock_list)
     try:
         return Snapshot(
@@ -114,10 +134,15 @@ def snapshot(*, bucket: BucketRef, entries_max: int) -> Snapshot:
             left=_units(stock, ":left"),
             queued=_units(stock, ":queued"),
             queue_length=queue_length,
-            entries=[parse_entry(raw) for raw in raw_entries or ()],
+            entries=[parse_entry(raw) for raw in raw_entries],
+            receipts={
+                order_no: parse_receipt(to_text(raw))
+                for order_no, raw in zip(order_numbers, raw_receipts, strict=True)
+                if raw
+            },
         )
     except (KeyError, ValueError) as error:
-        raise GateUnavailable(f"bucket {bucket} is damaged: {error!r}") from error
+        raise BucketUnsound(f"bucket {bucket} is damaged: {error!r}") from error
 
 
 def confirm(*, bucket: BucketRef, epoch: int, settled_seq: int, confirmations: Sequence[Confirmation]) -> int:
@@ -136,6 +161,19 @@ def release(*, bucket: BucketRef, epoch: int, settled_seq: int, releases: Sequen
         args += [entry.stream_id, entry.order_no, entry.item_id, entry.quantity, entry.limit_key]
         args += [done.units_owed, done.reason]
     return _counted(_release(bucket.keys, *args))
+
+
+def restock(*, bucket: BucketRef, epoch: int, restocks: Sequence[Restock]) -> list[str]:
+    """Make returned units buyable and their buyers free; return the order numbers that are done.
+
+    The others are still queued in Redis: they are to be confirmed first and tried again.
+    """
+    args: list[str | int] = [epoch]
+    for due in restocks:
+        args += [due.order_no, due.item_id, due.quantity, due.limit_key, due.units_back]
+    code, *done = _restock(bucket.keys, *args)
+    _require(code)
+    return [due.order_no for due, is_done in zip(restocks, done, strict=True) if is_done]
 
 
 def drop(*, bucket: BucketRef, epoch: int, stream_ids: Sequence[str]) -> int:
@@ -165,12 +203,12 @@ def _require(code: int) -> None:
     if code == ReserveCode.NOT_PREHEATED:
         raise NotPreheated
     if code == ReserveCode.UNAVAILABLE:
-        raise GateUnavailable("the bucket is frozen, damaged or was restarted since it was checked")
+        raise BucketUnsound("the bucket is frozen, damaged, or the server was restarted since it was checked")
 
 
 def _counted(reply: int) -> int:
     if reply < 0:
-        raise GateUnavailable("the bucket is missing, damaged, or of another epoch")
+        raise BucketUnsound("the bucket is missing, damaged, or of another epoch")
     return reply
 
 

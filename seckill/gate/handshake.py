@@ -1,6 +1,8 @@
-"""What every connection to the stock Redis does first; imports nothing, so that settings may name it."""
+"""What every connection to the stock Redis does first; imports nothing of ours, so that settings may name it."""
 
 from typing import Any
+
+from redis.exceptions import ResponseError
 
 
 def learn_run_id(connection: Any) -> None:
@@ -13,4 +15,7 @@ def learn_run_id(connection: Any) -> None:
     connection.send_command("INFO", "server")
     text = connection.read_response()
     lines = (text.decode() if isinstance(text, bytes) else text).splitlines()
-    connection.run_id = next(line.partition(":")[2] for line in lines if line.startswith("run_id:"))
+    run_ids = [line.partition(":")[2] for line in lines if line.startswith("run_id:")]
+    if not run_ids:
+        raise ResponseError("the server does not tell its run id, so a restart could not be noticed")
+    connection.run_id = run_ids[0]

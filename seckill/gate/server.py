@@ -1,8 +1,9 @@
 """What a Redis server tells about itself by INFO; managed ones forbid CONFIG."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from django_redis import get_redis_connection
+from redis import Redis
 from redis.exceptions import RedisError
 
 from seckill.errors import GateUnavailable
@@ -18,13 +19,14 @@ class ServerFacts:
     is_aof_on: bool | None
 
 
-def server_facts(alias: str) -> ServerFacts:
-    """Ask the server behind a cache alias.
+def server_facts(url: str) -> ServerFacts:
+    """Ask the server at a URL, over a connection of its own.
 
     Raises ``GateUnavailable`` when it cannot be reached.
     """
     try:
-        info = get_redis_connection(alias).info()
+        with Redis.from_url(url, socket_timeout=2, socket_connect_timeout=2, protocol=2) as client:
+            info: Any = client.info()
     except RedisError as error:
         raise GateUnavailable(str(error)) from error
     version = info.get("redis_version")

@@ -5,6 +5,8 @@ from django.db import migrations
 # name, task, seconds between runs, seconds after which an unstarted run is dropped
 SCHEDULE = [
     ("sweep", "seckill.sweep", 1, 2),
+    ("return closed orders", "seckill.return_closed", 2, 4),
+    ("expire unpaid orders", "orders.expire", 5, 10),
     ("reconcile", "seckill.reconcile", 60, 50),
 ]
 

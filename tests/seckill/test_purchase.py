@@ -30,7 +30,7 @@ from tests.support.threads import run_together
 
 
 def settle(shop: Shop) -> int:
-    return settle_bucket(bucket=shop.bucket, clock=timezone.now)
+    return settle_bucket(bucket=shop.bucket, clock=timezone.now).entries
 
 
 def post(client: Client, ticket: str) -> int:
@@ -131,6 +131,7 @@ def test_a_repeat_is_answered_after_sell_out_end_and_expiry() -> None:
     FlashSale.objects.update(state="ARCHIVED")
     raw_client().flushall()
     assert buy(ticket) == order_no
+    assert buy(ticket, 2) == "Conflict"
 
 
 def test_an_expired_ticket_reserves_nothing() -> None:

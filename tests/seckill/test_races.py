@@ -67,7 +67,7 @@ def test_control_check_then_decrement_oversells(
     """The control of the two races above: the same race on a gate that checks and writes in two calls."""
     shop = open_sale(units=units, limit=limit)
     tickets = make_tickets(shop, BUYERS)
-    unsafe_gate(monkeypatch)
+    unsafe_gate(monkeypatch, racers=BUYERS)
     wishes = [(ticket, quantities[n % len(quantities)]) for n, ticket in enumerate(tickets)]
     answers = run_together(lambda wish: buy(*wish), wishes)
     sold = sum(quantity for (_, quantity), answer in zip(wishes, answers, strict=True) if is_order(answer))
@@ -79,6 +79,6 @@ def test_control_check_then_decrement_gives_one_buyer_several(monkeypatch: pytes
     shop = open_sale(units=20)
     (buyer,) = make_buyers(1)
     tickets = [ticket_of(shop, buyer) for _ in range(20)]
-    unsafe_gate(monkeypatch)
+    unsafe_gate(monkeypatch, racers=20)
     answers = run_together(buy, tickets)
     assert sum(is_order(answer) for answer in answers) > 1

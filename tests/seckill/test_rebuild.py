@@ -3,14 +3,17 @@
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import User
+from django.db import DatabaseError, connection
 from django.utils import timezone
 
 from benchmarks.servers import PrivateServers
-from seckill import rebuild
+from inventory.models import Stock
+from seckill import preheat, rebuild
 from seckill.errors import GateUnavailable, RebuildRefused, SaleNotReady
 from seckill.gate import gate, staging
 from seckill.gate.connection import raw_client
-from seckill.models import Bucket, FlashSale, Reservation
+from seckill.models import Bucket, FlashSale, Incident, Reservation, SaleItem, Ticket
 from seckill.pausing import pause_item, resume_item
 from seckill.preheat import preheat_sale
 from seckill.purchase import purchase
@@ -18,10 +21,11 @@ from seckill.rebuild import rebuild_bucket
 from seckill.settlement import settle_bucket
 from seckill.sweep import look_over
 from seckill.tasks import rebuild_one
+from seckill.tickets import read_ticket
 from tests.support.die import run_and_die
 from tests.support.shop import Shop, buy, make_buyers, make_sale, make_ticket, make_tickets, open_sale, ticket_of
 from tests.support.state import assert_settled_state, dump, numbers, sold_units
-from tests.support.threads import run_together
+from tests.support.threads import kill_connection, run_together
 
 
 def again(shop: Shop) -> rebuild.Rebuilt:
@@ -29,7 +33,7 @@ def again(shop: Shop) -> rebuild.Rebuilt:
 
 
 def settle(shop: Shop) -> int:
-    return settle_bucket(bucket=shop.bucket, clock=timezone.now)
+    return settle_bucket(bucket=shop.bucket, clock=timezone.now).entries
 
 
 def test_preheat_allocates_and_opens() -> None:
@@ -157,7 +161,7 @@ def test_a_lost_tail_stays_sold() -> None:
     assert_settled_state(shop, sold=50)
 
 
-STEPS = ["_claim", "_drain", "_fill_staging", "_swap", "_let_go"]
+STEPS = ["claim", "_drain", "_fill_staging", "_swap", "_let_go"]
 
 
 @pytest.mark.slow
@@ -311,6 +315,81 @@ def test_preheat_without_redis_is_finished_by_the_sweep(servers: PrivateServers)
     assert look_over(now=timezone.now()).to_rebuild == [shop.bucket]
     rebuild_one(shop.bucket.pool_id, shop.bucket.number)
     assert_settled_state(shop, sold=0)
+
+
+def test_a_bad_row_does_not_bar_the_rebuild() -> None:
+    """An entry that MySQL cannot write is refused in the rebuild as it would be in settlement."""
+    shop = open_sale(units=5)
+    tickets = make_tickets(shop, 3)
+    orders = [buy(ticket) for ticket in tickets]
+    bad = read_ticket(tickets[1]).buyer_id
+    Ticket.objects.filter(buyer_id=bad).delete()
+    User.objects.filter(pk=bad).delete()
+    rebuilt = again(shop)
+    assert (rebuilt.drained, rebuilt.refused) == (3, 1)
+    refused = Reservation.objects.get(state="REFUSED")
+    assert (refused.order_no, refused.reason, refused.units_owed) == (orders[1], "invalid", 0)
+    assert_settled_state(shop, sold=2)
+
+
+def test_preheat_and_sweep_at_once_do_not_disturb_each_other() -> None:
+    """The claim is taken in preheat's own transaction: the sweep finds nothing to alarm about in between."""
+    shop = make_sale(units=5)
+    claims = preheat._allocate_sale(sale_id=shop.sale.pk, now=timezone.now())
+    assert look_over(now=timezone.now()).to_rebuild == []
+    assert not Incident.objects.exists()
+    for bucket, token in claims.items():
+        rebuild.rebuild_claimed(bucket=bucket, token=token, clock=timezone.now)
+    assert_settled_state(shop, sold=0)
+
+
+def test_two_sales_of_the_same_skus_preheated_at_once() -> None:
+    """Stock rows are taken in one order, whatever the order of the items."""
+    first = make_sale(units=10, items=2)
+    second = make_sale(units=1, items=1)
+    SaleItem.objects.filter(pool=first.pool).update(units=5)
+    for item in reversed(first.items):
+        SaleItem.objects.create(pool=second.pool, sku=item.sku, price="1.00", units=5)
+    sales = [first.sale.pk, second.sale.pk]
+    run_together(lambda sale_id: preheat_sale(sale_id=sale_id, clock=timezone.now), sales)
+    assert set(FlashSale.objects.values_list("state", flat=True)) == {"PREHEATED"}
+    assert not Stock.objects.filter(on_hand__gt=0).exists()
+
+
+def test_a_sale_that_was_set_back_by_hand_is_not_allocated_twice() -> None:
+    shop = open_sale(units=5)
+    FlashSale.objects.update(state="DRAFT")
+    with pytest.raises(SaleNotReady, match="allocated units already"):
+        preheat_sale(sale_id=shop.sale.pk, clock=timezone.now)
+
+
+def test_a_connection_lost_in_the_middle_does_not_keep_the_claim(monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = open_sale(units=5)
+    buy(make_ticket(shop))
+    settle(shop)
+    renew = rebuild._renew
+
+    def kill_and_renew(**arguments: object) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT CONNECTION_ID()")
+            (own,) = cursor.fetchone()
+        run_together(kill_connection, [own])
+        renew(**arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(rebuild, "_renew", kill_and_renew)
+    with pytest.raises(DatabaseError):
+        again(shop)
+    monkeypatch.setattr(rebuild, "_renew", renew)
+    again(shop)
+    assert_settled_state(shop, sold=1)
+
+
+def test_a_late_message_does_not_revive_an_archived_bucket() -> None:
+    shop = open_sale()
+    FlashSale.objects.update(state="ARCHIVED")
+    raw_client().flushall()
+    rebuild_one(shop.bucket.pool_id, 0)
+    assert raw_client().dbsize() == 0
 
 
 def test_nothing_is_left_behind() -> None:

@@ -10,19 +10,23 @@ from django.utils import timezone
 from orders.models import Order
 from seckill import settlement
 from seckill.conf import Limits
-from seckill.errors import SettlementError
+from seckill.errors import BucketUnsound, SettlementError
 from seckill.gate.connection import raw_client
 from seckill.models import DeadLetter, Incident, ItemBucket, Reservation
+from seckill.reconciliation import Verdict, reconcile_bucket
 from seckill.settlement import settle_bucket
 from seckill.sweep import look_over
+from seckill.tasks import rebuild_one
+from seckill.tasks import settle as settle_task
+from tests.support.broker import broker
 from tests.support.die import run_and_die
 from tests.support.shop import Shop, buy, make_buyers, make_ticket, make_tickets, open_sale, ticket_of
 from tests.support.state import assert_settled_state, numbers, sold_units
-from tests.support.threads import run_together
+from tests.support.threads import kill_connection, run_together
 
 
 def settle(shop: Shop) -> int:
-    return settle_bucket(bucket=shop.bucket, clock=timezone.now)
+    return settle_bucket(bucket=shop.bucket, clock=timezone.now).entries
 
 
 def open_incidents() -> list[str]:
@@ -79,9 +83,9 @@ def test_four_workers_without_the_thinning(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     ("function", "moment"),
     [
-        ("seckill.settlement.decide_entries", "after"),
+        ("seckill.intake.decide_entries", "after"),
         ("seckill.outcomes.place_orders", "after"),
-        ("seckill.settlement.write_decisions", "after"),
+        ("seckill.intake.write_decisions", "after"),
         ("seckill.settlement._tell_redis", "before"),
         ("seckill.gate.gate.confirm", "after"),
     ],
@@ -239,6 +243,65 @@ def test_a_sequence_number_used_twice_is_a_fork() -> None:
     assert open_incidents() == ["queue_forked"]
 
 
+def test_one_number_for_two_orders_in_one_batch_is_a_fork() -> None:
+    shop = open_sale(units=3)
+    buy(make_ticket(shop))
+    raw_client().hincrby(shop.bucket.keys[1], "seq", -1)
+    buy(make_ticket(shop))
+    assert settle(shop) == 0
+    assert numbers(shop).is_frozen
+    assert open_incidents() == ["queue_forked"]
+    rebuild_one(shop.bucket.pool_id, 0)
+    assert_settled_state(shop, sold=2)
+
+
+def test_one_entry_twice_is_one_order() -> None:
+    """Whoever copies an entry by hand makes one counter wrong, which the sweep sees, and sells nothing twice."""
+    shop = open_sale(units=3)
+    buy(make_ticket(shop))
+    ((_, fields),) = raw_client().xrange(shop.bucket.keys[4])
+    raw_client().xadd(shop.bucket.keys[4], fields)
+    with pytest.raises(BucketUnsound):
+        settle(shop)
+    assert Order.objects.count() == 1
+    assert look_over(now=timezone.now()).to_rebuild == [shop.bucket]
+    rebuild_one(shop.bucket.pool_id, 0)
+    assert_settled_state(shop, sold=1)
+
+
+def test_a_dead_letters_unit_is_a_leak_and_no_balance() -> None:
+    """A real entry made unreadable by hand: its unit is held back, and reconciliation says so."""
+    shop = open_sale(units=3)
+    buy(make_ticket(shop))
+    ((stream_id, fields),) = raw_client().xrange(shop.bucket.keys[4])
+    raw_client().xdel(shop.bucket.keys[4], stream_id)
+    raw_client().xadd(shop.bucket.keys[4], {**fields, b"quantity": b"one"})
+    report = reconcile_bucket(bucket=shop.bucket, clock=timezone.now)
+    assert (report.verdict, [item.drift for item in report.items]) == (Verdict.LEAK, [1])
+    assert open_incidents() == ["dead_letter"]
+
+
+def test_phantoms_are_reported_though_the_worker_dies() -> None:
+    """The incident is written in the transaction that refuses them."""
+    shop = open_sale(units=1)
+    raw_client().hincrby(shop.bucket.keys[0], f"{shop.item.pk}:left", 1)
+    for ticket in make_tickets(shop, 2):
+        buy(ticket)
+    died = run_and_die(job="settle", pool_id=shop.pool.pk, function="seckill.settlement._tell_redis", moment="before")
+    assert died == -9
+    assert open_incidents() == ["phantom"]
+
+
+def test_phantoms_are_followed_by_a_reconciliation() -> None:
+    shop = open_sale(units=1)
+    raw_client().hincrby(shop.bucket.keys[0], f"{shop.item.pk}:left", 1)
+    for ticket in make_tickets(shop, 2):
+        buy(ticket)
+    settle_task(shop.bucket.pool_id, 0)
+    with broker() as client:
+        assert client.llen("slow") == 1
+
+
 def test_a_killed_connection_is_no_failure() -> None:
     """CASES 31: the connection dies between two tasks; the next one works, nobody is refused."""
     shop = open_sale(units=3)
@@ -247,17 +310,12 @@ def test_a_killed_connection_is_no_failure() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT CONNECTION_ID()")
         (own,) = cursor.fetchone()
-    run_together(_kill, [own])
+    run_together(kill_connection, [own])
     with pytest.raises(DatabaseError):
         settle(shop)
     connection.close()
     assert settle(shop) == 3
     assert_settled_state(shop, sold=3)
-
-
-def _kill(connection_id: int) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(f"KILL CONNECTION {int(connection_id)}")
 
 
 def _fields(shop: Shop) -> dict[str, str]:

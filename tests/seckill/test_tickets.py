@@ -1,99 +1,96 @@
-"""The ticket itself: what was signed here is read back, what was changed in any place is not."""
+"""Tickets: one open one per buyer and item, and who holds a reservation hears so, whenever he asks."""
 
-import string
+from datetime import timedelta
 
 import pytest
-from django.core.signing import Signer
-from pytest_django import Settings
+from django.contrib.auth.models import User
+from django.utils import timezone
 
-from seckill.errors import TicketInvalid
-from seckill.gate.keys import BucketRef
+from seckill.errors import Ended, LimitReached
+from seckill.gate.connection import raw_client
 from seckill.models import Ticket
-from seckill.tickets import TICKET_LENGTH_MAX, bucket_for, read_ticket
-from tests.support.shop import Shop, make_buyers, open_sale, ticket_of
-
-CHARACTERS = string.ascii_letters + string.digits + "-_:.= "
-
-
-def one_ticket(shop: Shop) -> str:
-    return ticket_of(shop, *make_buyers(1))
+from seckill.settlement import settle_bucket
+from seckill.tickets import HeldReservation, IssuedTicket, Wish, ticket_for
+from tests.support.shop import Shop, buy, make_buyers, open_sale
+from tests.support.threads import run_together
 
 
-def is_read(text: str) -> bool:
-    try:
-        read_ticket(text)
-    except TicketInvalid:
-        return False
-    return True
+def ask(shop: Shop, buyer: User, *, wish: Wish = Wish.FIRST, item: int = 0) -> IssuedTicket | HeldReservation:
+    return ticket_for(buyer=buyer, item_id=shop.items[item].pk, wish=wish, now=timezone.now())
 
 
-def test_what_was_signed_is_read_back() -> None:
+def ticket(given: IssuedTicket | HeldReservation) -> str:
+    assert isinstance(given, IssuedTicket)
+    return given.ticket
+
+
+def held(given: IssuedTicket | HeldReservation) -> HeldReservation:
+    assert isinstance(given, HeldReservation)
+    return given
+
+
+def number(given: IssuedTicket | HeldReservation) -> str:
+    assert isinstance(given, IssuedTicket)
+    return given.order_no
+
+
+def test_eight_requests_at_once_are_one_ticket() -> None:
+    """A double click before the sale must not become two orders where the limit is two."""
+    shop = open_sale(limit=2)
+    (buyer,) = make_buyers(1)
+    given = run_together(lambda _: ask(shop, buyer), range(8))
+    assert len({number(one) for one in given}) == 1
+    assert Ticket.objects.count() == 1
+    assert len({buy(ticket(one)) for one in given}) == 1
+
+
+def test_another_asked_for_twice_at_once_is_one_more() -> None:
+    shop = open_sale(limit=2)
+    (buyer,) = make_buyers(1)
+    first = buy(ticket(ask(shop, buyer)))
+    given = run_together(lambda _: ask(shop, buyer, wish=Wish.ANOTHER), range(8))
+    assert len({number(one) for one in given} - {first}) == 1
+    assert Ticket.objects.count() == 2
+
+
+def test_changing_ones_mind_back_and_forth_makes_no_heap_of_tickets() -> None:
+    shop = open_sale(items=2)
+    (buyer,) = make_buyers(1)
+    numbers = [number(ask(shop, buyer, item=n % 2)) for n in range(10)]
+    assert len(set(numbers)) == Ticket.objects.count() == 2
+
+
+def test_a_holder_is_told_so_after_the_end() -> None:
     shop = open_sale()
-    ticket = one_ticket(shop)
-    row = Ticket.objects.get()
-    claims = read_ticket(ticket)
-    assert (claims.order_no, claims.item_id, claims.buyer_id) == (row.order_no, row.item_id, row.buyer_id)
-    assert (claims.limit_key, claims.price) == (row.limit_key, "1499.00")
+    buyer, stranger = make_buyers(2)
+    order_no = buy(ticket(ask(shop, buyer)))
+    settle_bucket(bucket=shop.bucket, clock=timezone.now)
+    type(shop.sale).objects.update(closes_at=timezone.now() - timedelta(seconds=1))
+    for wish in Wish:
+        told = held(ask(shop, buyer, wish=wish))
+        assert (told.status.order_no, told.may_buy_more) == (order_no, False)
+        assert told.order is not None
+    with pytest.raises(Ended):
+        ask(shop, stranger)
 
 
-def test_a_ticket_changed_in_any_single_character_is_refused() -> None:
-    """At every place, by every character that may stand in a ticket."""
-    ticket = one_ticket(open_sale())
-    changed = [
-        ticket[:place] + other + ticket[place + 1 :]
-        for place, character in enumerate(ticket)
-        for other in CHARACTERS
-        if other != character
-    ]
-    assert len(changed) >= len(ticket) * (len(CHARACTERS) - 1)
-    assert [text for text in changed if is_read(text)] == []
-    assert is_read(ticket)
+def test_queued_units_count_for_what_may_still_be_bought() -> None:
+    shop = open_sale(limit=2)
+    (buyer,) = make_buyers(1)
+    buy(ticket(ask(shop, buyer)))
+    assert held(ask(shop, buyer)).may_buy_more
+    buy(ticket(ask(shop, buyer, wish=Wish.ANOTHER)))
+    assert not held(ask(shop, buyer)).may_buy_more
+    with pytest.raises(LimitReached) as refusal:
+        ask(shop, buyer, wish=Wish.ANOTHER)
+    assert refusal.value.units_held == 2
 
 
-def test_a_ticket_cut_or_lengthened_is_refused() -> None:
-    ticket = one_ticket(open_sale())
-    cut = [ticket[:place] + ticket[place + 1 :] for place in range(len(ticket))]
-    shorter = [ticket[:length] for length in range(len(ticket))]
-    longer = [ticket + "x", "x" + ticket, ticket + "\n", " " + ticket, ticket * 2, ticket + "x" * TICKET_LENGTH_MAX]
-    assert [text for text in cut + shorter + longer if is_read(text)] == []
-
-
-def test_the_halves_of_two_tickets_make_none() -> None:
-    shop = open_sale()
-    first, second = one_ticket(shop), one_ticket(shop)
-    body, _, signature = first.rpartition(":")
-    other_body, _, other_signature = second.rpartition(":")
-    assert not is_read(f"{body}:{other_signature}")
-    assert not is_read(f"{other_body}:{signature}")
-
-
-def test_what_the_shop_signs_for_other_ends_is_no_ticket() -> None:
-    """A signature is for one purpose; nor is everything a ticket that is signed for it."""
-    body = ["1-0-aaaaaaaaaaaaaaaa", 1, 1, "1", "1.00", 2**42]
-    assert is_read(Signer(salt="seckill.ticket").sign_object(body))
-    for text in (
-        Signer().sign_object(body),
-        Signer(salt="django.core.signing").sign_object(body),
-        Signer(key="k" * 50, salt="seckill.ticket").sign_object(body),
-        Signer(salt="seckill.ticket").sign_object(body[:-1]),
-        Signer(salt="seckill.ticket").sign_object([*body, "x"]),
-        Signer(salt="seckill.ticket").sign("no JSON"),
-    ):
-        assert not is_read(text), text
-
-
-def test_a_new_secret_leaves_the_old_tickets_good_while_the_old_one_is_kept(settings: Settings) -> None:
-    ticket = one_ticket(open_sale())
-    old = settings.SECRET_KEY
-    settings.SECRET_KEY = "n" * 64
-    assert not is_read(ticket)
-    settings.SECRET_KEY_FALLBACKS = [old]
-    assert is_read(ticket)
-
-
-@pytest.mark.parametrize("buckets", [0, 1, 4])
-def test_a_limit_key_has_one_bucket(buckets: int) -> None:
-    """Law 2: the limit is exact only if all purchases of a key meet in one place, today and tomorrow."""
-    numbers = [bucket_for(pool_id=7, key=str(buyer), buckets=buckets).number for buyer in range(100)]
-    assert set(numbers) == set(range(max(1, buckets)))
-    assert bucket_for(pool_id=7, key="1", buckets=4) == BucketRef(pool_id=7, number=3)
+def test_without_redis_mysql_says_what_is_held() -> None:
+    shop = open_sale(limit=2)
+    (buyer,) = make_buyers(1)
+    order_no = buy(ticket(ask(shop, buyer)), 2)
+    settle_bucket(bucket=shop.bucket, clock=timezone.now)
+    raw_client().flushall()
+    told = held(ask(shop, buyer))
+    assert (told.status.order_no, told.may_buy_more) == (order_no, False)

@@ -1,6 +1,6 @@
 """A process that does one job and kills itself by SIGKILL at one function: ``python -m tests.support.die``.
 
-Arguments: the job (``settle`` or ``rebuild``), the pool, the dotted name of a function, and whether
+Arguments: the job (``settle``, ``rebuild`` or ``return``), the pool, the dotted name of a function, and whether
 to die ``before`` or ``after`` its call.
 """
 
@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,14 +49,20 @@ def main() -> None:
 
     from seckill.gate.keys import BucketRef
     from seckill.rebuild import rebuild_bucket
+    from seckill.returns import return_closed_orders
     from seckill.settlement import settle_bucket
 
     job, pool_id, function, moment = sys.argv[1:]
     module_name, _, name = function.rpartition(".")
     module = importlib.import_module(module_name)
     setattr(module, name, _deadly(getattr(module, name), moment))
-    jobs: dict[str, Any] = {"settle": settle_bucket, "rebuild": rebuild_bucket}
-    jobs[job](bucket=BucketRef(pool_id=int(pool_id), number=0), clock=timezone.now)
+    bucket = BucketRef(pool_id=int(pool_id), number=0)
+    jobs: dict[str, Any] = {
+        "settle": partial(settle_bucket, bucket=bucket),
+        "rebuild": partial(rebuild_bucket, bucket=bucket),
+        "return": return_closed_orders,
+    }
+    jobs[job](clock=timezone.now)
 
 
 if __name__ == "__main__":

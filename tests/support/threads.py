@@ -28,3 +28,9 @@ def run_together(function: Callable[[A], R], arguments: Iterable[A]) -> list[R]:
 
     with ThreadPoolExecutor(max_workers=len(listed)) as pool:
         return list(pool.map(run, listed))
+
+
+def kill_connection(connection_id: int) -> None:
+    """Kill a MySQL connection of the same user."""
+    with connections["default"].cursor() as cursor:
+        cursor.execute(f"KILL CONNECTION {int(connection_id)}")

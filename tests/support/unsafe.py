@@ -1,6 +1,8 @@
 """The unsafe versions that control tests swap in: what a shop does that has not read the cases."""
 
-from functools import cache
+import threading
+from functools import cache, partial
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -11,28 +13,34 @@ from seckill.gate.codes import ReserveCode
 from seckill.gate.gate import ReserveReply
 from seckill.gate.keys import BucketRef
 
+RACE_SECONDS_MAX = 30
 
-def unsafe_gate(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replace the script by a check and a write in separate calls."""
-    monkeypatch.setattr(gate, "reserve", _check_then_decrement)
+
+def unsafe_gate(monkeypatch: pytest.MonkeyPatch, *, racers: int) -> None:
+    """Replace the script by a check and a write in separate calls.
+
+    All racers have checked before the first of them writes: the interleaving that a shop meets now
+    and then, made certain.
+    """
+    all_have_checked = threading.Barrier(racers, timeout=RACE_SECONDS_MAX)
+    monkeypatch.setattr(gate, "reserve", partial(_check_then_decrement, all_have_checked))
 
 
 def _check_then_decrement(
+    all_have_checked: threading.Barrier,
     *,
     bucket: BucketRef,
-    order_no: str,
     item_id: int,
-    buyer_id: int,
     limit_key: str,
     quantity: int,
-    price: str,
-    ticket_expires_ms: int,
+    **_others: Any,
 ) -> ReserveReply:
-    stock, _, buyers, _, _ = bucket.keys
+    stock, gate_key, buyers, _, _ = bucket.keys
     client = _client()
     left = int(client.hget(stock, f"{item_id}:left") or 0)
     held = int(client.hget(buyers, limit_key) or 0)
-    limit = int(client.hget(bucket.keys[1], "limit") or 0)
+    limit = int(client.hget(gate_key, "limit") or 0)
+    all_have_checked.wait()
     if held + quantity > limit:
         return ReserveReply(code=ReserveCode.LIMIT_REACHED, number=held, is_wake_up_wanted=False)
     if left < quantity:

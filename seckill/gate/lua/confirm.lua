@@ -3,10 +3,9 @@
 -- KEYS  stock gate buyers receipts queue
 -- ARGV  run id, epoch, highest sequence number, then per entry: stream id, order number, item, quantity
 -- Reply number of entries confirmed, -1 not preheated, -7 unavailable or of another epoch
-local gate, code = read_gate(ARGV[1], 'settled_seq')
+local gate, code = read_gate(ARGV[1])
 if not gate then return code end
-local settled_seq = integer(gate[4])
-if gate[1] ~= ARGV[2] or not settled_seq or not is_whole(gate[1]) then return -7 end
+if gate.epoch ~= ARGV[2] or not is_whole(gate.epoch) then return -7 end
 for i = 4, #ARGV, 4 do
   if not integer(redis.call('HGET', STOCK, ARGV[i + 2] .. ':queued')) then return -7 end
 end
@@ -22,5 +21,5 @@ for i = 4, #ARGV, 4 do
     confirmed = confirmed + 1
   end
 end
-if tonumber(ARGV[3]) > settled_seq then redis.call('HSET', GATE, 'settled_seq', ARGV[3]) end
+if tonumber(ARGV[3]) > gate.settled_seq then redis.call('HSET', GATE, 'settled_seq', ARGV[3]) end
 return confirmed

@@ -9,9 +9,10 @@
 local STOCK, GATE, BUYERS, RECEIPTS, QUEUE = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local EPOCH = '#epoch'
 
--- A plain decimal integer >= 0 that Lua holds exactly, else nil: "1e3", " 10", "10.5" and "" are none.
+-- A plain decimal integer >= 0, as Redis itself would write it and Lua holds exactly, else nil: "1e3", " 10", "10.5",
+-- "007" and "" are none, and HINCRBY would fail on them.
 local function integer(text)
-  if text and #text <= 14 and string.find(text, '^%d+$') then return tonumber(text) end
+  if text and #text <= 14 and (text == '0' or string.find(text, '^[1-9]%d*$')) then return tonumber(text) end
   return nil
 end
 
@@ -20,14 +21,24 @@ local function now_ms()
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
--- The gate's epoch, run id, frozen token and the further fields asked for; or nil and why not:
+-- The gate's fields by name, numbers as numbers but the epoch as text, and the further field asked for; or nil and why:
 -- -1 nothing of the bucket is there, -7 it is damaged, or the server was restarted since it was checked.
-local function read_gate(run_id, ...)
+local function read_gate(run_id, further)
   local present = redis.call('EXISTS', STOCK, GATE, BUYERS, RECEIPTS, QUEUE)
   if present == 0 then return nil, -1 end
   if present < 5 then return nil, -7 end
-  local gate = redis.pcall('HMGET', GATE, 'epoch', 'run_id', 'frozen', ...)
-  if gate.err or not integer(gate[1]) or gate[2] ~= run_id then return nil, -7 end
+  local raw = redis.pcall('HMGET', GATE, 'epoch', 'run_id', 'frozen', 'opens_ms', 'closes_ms', 'limit', 'max_queue',
+    'seq', 'settled_seq', 'woken_ms', further or 'epoch')
+  if raw.err or raw[2] ~= run_id or not integer(raw[1]) then return nil, -7 end
+  local gate = {
+    epoch = raw[1], is_frozen = raw[3] and raw[3] ~= '',
+    opens_ms = integer(raw[4]), closes_ms = integer(raw[5]), limit = integer(raw[6]), max_queue = integer(raw[7]),
+    seq = integer(raw[8]), settled_seq = integer(raw[9]), woken_ms = integer(raw[10]), further = raw[11],
+  }
+  if not (gate.opens_ms and gate.closes_ms and gate.limit and gate.max_queue and gate.seq and gate.settled_seq
+      and gate.woken_ms) then
+    return nil, -7
+  end
   return gate
 end
 

@@ -4,10 +4,9 @@
 -- ARGV  run id, epoch, highest sequence number, then per entry:
 --       stream id, order number, item, quantity, limit key, units owed, reason
 -- Reply number of entries released, -1 not preheated, -7 unavailable or of another epoch
-local gate, code = read_gate(ARGV[1], 'settled_seq')
+local gate, code = read_gate(ARGV[1])
 if not gate then return code end
-local settled_seq = integer(gate[4])
-if gate[1] ~= ARGV[2] or not settled_seq or not is_whole(gate[1]) then return -7 end
+if gate.epoch ~= ARGV[2] or not is_whole(gate.epoch) then return -7 end
 for i = 4, #ARGV, 7 do
   local stock = redis.call('HMGET', STOCK, ARGV[i + 2] .. ':left', ARGV[i + 2] .. ':queued')
   local held = redis.call('HGET', BUYERS, ARGV[i + 4])
@@ -33,5 +32,5 @@ for i = 4, #ARGV, 7 do
     released = released + 1
   end
 end
-if tonumber(ARGV[3]) > settled_seq then redis.call('HSET', GATE, 'settled_seq', ARGV[3]) end
+if tonumber(ARGV[3]) > gate.settled_seq then redis.call('HSET', GATE, 'settled_seq', ARGV[3]) end
 return released

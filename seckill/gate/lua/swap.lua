@@ -20,5 +20,7 @@ if redis.call('TYPE', KEYS[10]).ok ~= 'stream' then return 0 end
 for i = 1, 5 do
   if redis.call('EXISTS', KEYS[i]) == 1 then redis.call('RENAME', KEYS[i], KEYS[i + 10]) end
 end
-for i = 1, 5 do redis.call('RENAME', KEYS[i + 5], KEYS[i]) end
+for i = 1, 5 do
+  redis.call('RENAME', KEYS[i + 5], KEYS[i])
+end
 return 1

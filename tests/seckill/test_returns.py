@@ -1,0 +1,246 @@
+"""Returns: whatever closes an order and whatever dies meanwhile, its units come back exactly once."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from inventory.models import Stock
+from inventory.selectors import balance
+from orders.errors import TransitionRefused
+from orders.models import Order, OrderEvent
+from orders.services import cancel_order, expire_orders, move_order
+from orders.states import OrderState, UnitsTo
+from seckill import returns
+from seckill.gate import gate
+from seckill.gate.connection import raw_client
+from seckill.models import Bucket, FlashSale, ItemBucket, Reservation
+from seckill.rebuild import rebuild_bucket
+from seckill.reconciliation import Verdict, reconcile_bucket
+from seckill.returns import return_closed_orders
+from seckill.settlement import settle_bucket
+from tests.support.die import run_and_die
+from tests.support.shop import Shop, buy, make_buyers, make_ticket, make_tickets, open_sale, ticket_of
+from tests.support.state import numbers, sold_units
+from tests.support.threads import run_together
+
+
+def sell(shop: Shop, number: int) -> list[Order]:
+    """Sell to so many buyers; return their orders."""
+    sold = [buy(ticket) for ticket in make_tickets(shop, number)]
+    settle_bucket(bucket=shop.bucket, clock=timezone.now)
+    return list(Order.objects.filter(number__in=sold).order_by("pk"))
+
+
+def cancel(order: Order) -> bool:
+    try:
+        cancel_order(number=order.number, buyer_id=order.buyer_id, now=timezone.now())
+    except TransitionRefused:
+        return False
+    return True
+
+
+def give_back() -> int:
+    return return_closed_orders(clock=timezone.now)
+
+
+def assert_balanced(shop: Shop, *, sold: int, left: int) -> None:
+    assert sold_units(shop) == sold
+    assert numbers(shop).left == {shop.item.pk: left}
+    report = reconcile_bucket(bucket=shop.bucket, clock=timezone.now)
+    assert (report.verdict, [item.owed for item in report.items]) == (Verdict.BALANCED, [0])
+    unit = ItemBucket.objects.get(item_id=shop.item.pk)
+    assert balance(account=f"item:{shop.item.pk}:0") == unit.allocated - unit.sold
+    assert not Reservation.objects.filter(owed_at__isnull=False).exists()
+    assert not Order.objects.filter(units_due_at__isnull=False).exists()
+
+
+def test_a_cancelled_order_gives_its_unit_back_and_its_buyer_may_buy_again() -> None:
+    shop = open_sale(units=1)
+    (buyer,) = make_buyers(1)
+    order_no = buy(ticket_of(shop, buyer))
+    settle_bucket(bucket=shop.bucket, clock=timezone.now)
+    assert buy(ticket_of(shop, buyer)) == "LimitReached"
+    assert cancel(Order.objects.get(number=order_no))
+    assert give_back() == 1
+    assert_balanced(shop, sold=0, left=1)
+    receipt = gate.look_up(bucket=shop.bucket, order_no=order_no)
+    assert receipt is not None
+    assert receipt.state == "returned"
+    assert "-" in buy(ticket_of(shop, buyer))
+
+
+def test_ten_cancels_at_once_are_one() -> None:
+    """CASES 3: exactly one wins, one event, one unit."""
+    shop = open_sale(units=5)
+    (order,) = sell(shop, 1)
+    assert sorted(run_together(lambda _: cancel(order), range(10))) == [False] * 9 + [True]
+    assert OrderEvent.objects.count() == 1
+    run_together(lambda _: give_back(), range(4))
+    give_back()
+    assert_balanced(shop, sold=0, left=5)
+
+
+def test_two_doors_race_for_one_order() -> None:
+    """CASES 3: the buyer cancels while the order expires."""
+    shop = open_sale(units=5)
+    (order,) = sell(shop, 1)
+    Order.objects.update(pay_by_at=timezone.now() - timedelta(seconds=1))
+    doors = [lambda: cancel(order), lambda: expire_orders(now=timezone.now(), batch_size=10) == 1]
+    assert sorted(run_together(lambda door: door(), doors)) == [False, True]
+    give_back()
+    assert_balanced(shop, sold=0, left=5)
+
+
+def test_200_expire_and_one_bad_row_stops_nobody() -> None:
+    """CASES 4: row 57 cannot be closed; the other 199 go in the first run, and it alone is tried again."""
+    shop = open_sale(units=200)
+    orders = sell(shop, 200)
+    bad = orders[57]
+    Order.objects.update(pay_by_at=timezone.now() - timedelta(seconds=1))
+    with connection.cursor() as cursor:
+        cursor.execute(f"ALTER TABLE orders_orderevent ADD CONSTRAINT bad CHECK (order_id <> {bad.pk})")
+    try:
+        assert expire_orders(now=timezone.now(), batch_size=500) == 199
+        assert expire_orders(now=timezone.now(), batch_size=500) == 0
+        give_back()
+        assert_balanced(shop, sold=1, left=199)
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE orders_orderevent DROP CONSTRAINT bad")
+    assert expire_orders(now=timezone.now(), batch_size=500) == 1
+    give_back()
+    assert_balanced(shop, sold=0, left=200)
+
+
+def test_orders_that_are_not_due_or_paid_stay() -> None:
+    shop = open_sale(units=3)
+    first, second, _ = sell(shop, 3)
+    Order.objects.filter(pk__in=[first.pk, second.pk]).update(pay_by_at=timezone.now() - timedelta(seconds=1))
+    move_order(number=first.number, from_state=OrderState.PENDING_PAYMENT, to_state=OrderState.PAID, now=timezone.now())
+    assert expire_orders(now=timezone.now(), batch_size=10) == 1
+    give_back()
+    assert_balanced(shop, sold=2, left=1)
+
+
+@pytest.mark.parametrize("units_to", [UnitsTo.WAREHOUSE, UnitsTo.WRITTEN_OFF])
+def test_units_that_leave_the_sale(units_to: UnitsTo) -> None:
+    """The buyer is free again, the sale has one unit less, the warehouse has it or the books have lost it."""
+    shop = open_sale(units=3)
+    (order,) = sell(shop, 1)
+    move_order(
+        number=order.number,
+        from_state=OrderState.PENDING_PAYMENT,
+        to_state=OrderState.CANCELLED,
+        now=timezone.now(),
+        units_to=units_to,
+    )
+    give_back()
+    assert_balanced(shop, sold=0, left=2)
+    assert ItemBucket.objects.get().allocated == 2
+    assert Stock.objects.get().on_hand == (1 if units_to is UnitsTo.WAREHOUSE else 0)
+    assert balance(account="warehouse", sku_id=shop.item.sku_id) == Stock.objects.get().on_hand
+    assert raw_client().hlen(shop.bucket.keys[2]) == 1
+
+
+def test_after_the_sale_units_go_to_the_warehouse_and_no_script_runs() -> None:
+    shop = open_sale(units=3)
+    (order,) = sell(shop, 1)
+    FlashSale.objects.update(state="ARCHIVING")
+    assert cancel(order)
+    assert give_back() == 1
+    unit = ItemBucket.objects.get()
+    assert (unit.allocated, unit.sold, Stock.objects.get().on_hand) == (2, 0, 1)
+    assert numbers(shop).left == {shop.item.pk: 2}
+    assert Reservation.objects.get().owed_at is None
+
+
+def test_quantities_come_back_whole() -> None:
+    shop = open_sale(units=10, limit=3)
+    tickets = make_tickets(shop, 3)
+    sold = [buy(ticket, n + 1) for n, ticket in enumerate(tickets)]
+    settle_bucket(bucket=shop.bucket, clock=timezone.now)
+    assert cancel(Order.objects.get(number=sold[2]))
+    give_back()
+    assert_balanced(shop, sold=3, left=7)
+
+
+def test_no_return_while_a_rebuild_holds_the_claim() -> None:
+    shop = open_sale(units=3)
+    (order,) = sell(shop, 1)
+    cancel(order)
+    Bucket.objects.update(claim="token", claim_until=timezone.now() + timedelta(seconds=30))
+    assert give_back() == 0
+    assert sold_units(shop) == 1
+    Bucket.objects.update(claim_until=None)
+    assert give_back() == 1
+    assert_balanced(shop, sold=0, left=3)
+
+
+@pytest.mark.parametrize("moment", ["before the restock", "after the restock"])
+def test_a_rebuild_between_commit_and_mark(moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The staging already counts what MySQL has returned; the debt is crossed off, not paid twice."""
+    shop = open_sale(units=3)
+    (order,) = sell(shop, 1)
+    cancel(order)
+    pay = returns.pay_debts
+
+    def rebuild_and_pay(**arguments: object) -> int:
+        if moment == "before the restock":
+            rebuild_bucket(bucket=shop.bucket, clock=timezone.now)
+        paid = pay(**arguments)  # type: ignore[arg-type]
+        rebuild_bucket(bucket=shop.bucket, clock=timezone.now)
+        return paid
+
+    monkeypatch.setattr(returns, "pay_debts", rebuild_and_pay)
+    give_back()
+    assert_balanced(shop, sold=0, left=3)
+
+
+def test_a_receipt_still_queued_comes_again() -> None:
+    """Closed before the confirm arrived: the return waits for it, nothing is paid out of turn."""
+    shop = open_sale(units=3)
+    (order,) = sell(shop, 1)
+    raw_client().hset(shop.bucket.keys[3], order.number, f"queued|{shop.item.pk}|1|{order.buyer_id}")
+    cancel(order)
+    give_back()
+    assert numbers(shop).left == {shop.item.pk: 2}
+    report = reconcile_bucket(bucket=shop.bucket, clock=timezone.now)
+    assert (report.verdict, report.items[0].owed) == (Verdict.BALANCED, 1)
+    raw_client().hset(shop.bucket.keys[3], order.number, f"confirmed|{shop.item.pk}|1|{order.buyer_id}")
+    give_back()
+    assert_balanced(shop, sold=0, left=3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("function", "moment"),
+    [
+        ("seckill.returns._count_back", "after"),
+        ("seckill.returns.units_taken_back", "after"),
+        ("seckill.returns.take_back", "after"),
+        ("seckill.gate.gate.restock", "before"),
+        ("seckill.gate.gate.restock", "after"),
+    ],
+)
+def test_killed_at_any_step(function: str, moment: str) -> None:
+    shop = open_sale(units=5)
+    for order in sell(shop, 3):
+        cancel(order)
+    assert run_and_die(job="return", pool_id=shop.pool.pk, function=function, moment=moment) == -9
+    give_back()
+    assert_balanced(shop, sold=0, left=5)
+
+
+def test_a_returned_units_next_buyer() -> None:
+    """Sold out, one returned, and the unit is bought by somebody who came too late at first."""
+    shop = open_sale(units=1)
+    (order,) = sell(shop, 1)
+    late = make_ticket(shop)
+    assert buy(late) == "SoldOut"
+    cancel(order)
+    give_back()
+    assert "-" in buy(late)
+    settle_bucket(bucket=shop.bucket, clock=timezone.now)
+    assert_balanced(shop, sold=1, left=0)
