@@ -1,11 +1,12 @@
 """What all API views share: a strict JSON parser and RFC 9457 problems for every error."""
 
 import json
+import logging
 from http import HTTPStatus
 from typing import IO, Any
 
 from django.core.exceptions import PermissionDenied
-from django.db import InterfaceError, OperationalError
+from django.db import DatabaseError, InterfaceError
 from django.http import Http404
 from rest_framework import exceptions
 from rest_framework.parsers import BaseParser
@@ -13,6 +14,9 @@ from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
 from config.errors import ANSWERS, Answer
+from seckill.transient import is_transient
+
+logger = logging.getLogger(__name__)
 
 BODY_BYTES_MAX = 4_096
 
@@ -78,7 +82,8 @@ def _no_constant(name: str) -> float:
 def problem_response(error: Exception, context: dict[str, Any]) -> Response | None:
     """DRF's exception handler: whatever is foreseen becomes a problem, the rest is raised and logged."""
     del context
-    if isinstance(error, OperationalError | InterfaceError):
+    if isinstance(error, InterfaceError) or (isinstance(error, DatabaseError) and is_transient(error)):
+        logger.warning("answered 503: %s", error)
         set_rollback()
         return problem(_OUTAGE, {})
     for kind in type(error).__mro__:
@@ -113,6 +118,8 @@ def problem(answer: Answer, extras: dict[str, Any]) -> Response:
 def _of_drf(error: exceptions.APIException) -> Response:
     status = HTTPStatus(error.status_code)
     wait = getattr(error, "wait", None)
+    if status is HTTPStatus.TOO_MANY_REQUESTS and wait is None:
+        wait = 1
     answer = Answer(
         status=status,
         code=_OF_STATUS.get(status, "error"),

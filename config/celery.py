@@ -5,6 +5,7 @@ from typing import Any
 
 from celery import Celery
 from celery.signals import worker_init
+from django.core.exceptions import ImproperlyConfigured
 from kombu import Queue
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
@@ -17,7 +18,13 @@ app.autodiscover_tasks()
 
 @worker_init.connect
 def check_servers(**_kwargs: Any) -> None:
-    """Refuse to start a worker on servers that would lose or evict stock."""
+    """Refuse to start a worker on servers that would lose or evict stock.
+
+    Celery swallows the exceptions of signal handlers; only leaving the process stops it.
+    """
     from config.checks import require_sound_servers
 
-    require_sound_servers()
+    try:
+        require_sound_servers()
+    except ImproperlyConfigured as error:
+        raise SystemExit(f"The worker does not start: {error}") from error

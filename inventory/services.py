@@ -54,10 +54,10 @@ def receive(*, sku_id: int, units: int, reference: str, now: datetime, actor_id:
 
     Raises ``ValueError`` for fewer than one unit, ``IntegrityError`` for a known reference.
     """
-    if units < 1:
-        raise ValueError(f"{units} units cannot be received")
+    _require_units(units)
+    # Before the transaction: many who insert the same row and then update it would deadlock.
+    Stock.objects.get_or_create(sku_id=sku_id)
     with transaction.atomic():
-        Stock.objects.get_or_create(sku_id=sku_id)
         record(
             movements=[
                 Movement(
@@ -77,9 +77,11 @@ def receive(*, sku_id: int, units: int, reference: str, now: datetime, actor_id:
 def allocate(*, sku_id: int, units: int, account: str, reference: str, now: datetime) -> None:
     """Move units from the warehouse to a sale's account, once per reference.
 
-    Raises ``NotEnoughOnHand`` and changes nothing when the warehouse has fewer.
+    Raises ``NotEnoughOnHand`` and changes nothing when the warehouse has fewer, ``ValueError`` for
+    fewer than one unit.
     """
     _require_transaction()
+    _require_units(units)
     taken = Stock.objects.filter(sku_id=sku_id, on_hand__gte=units).update(
         on_hand=F("on_hand") - units, version=F("version") + 1
     )
@@ -100,8 +102,12 @@ def allocate(*, sku_id: int, units: int, account: str, reference: str, now: date
 def put_into_warehouse(
     *, sku_id: int, units: int, account: str, is_written_off: bool, reference: str, now: datetime
 ) -> None:
-    """Take units out of a sale's account, into the warehouse or, written off, out of the books."""
+    """Take units out of a sale's account, into the warehouse or, written off, out of the books.
+
+    Raises ``ValueError`` for fewer than one unit.
+    """
     _require_transaction()
+    _require_units(units)
     kind = Kind.WRITE_OFF if is_written_off else Kind.LEFTOVER
     movements = [Movement(sku_id=sku_id, account=account, kind=kind, units=-units, reference=f"{reference}:out")]
     if not is_written_off:
@@ -115,3 +121,8 @@ def put_into_warehouse(
 def _require_transaction() -> None:
     if not transaction.get_connection().in_atomic_block:
         raise transaction.TransactionManagementError("the ledger is written only inside a transaction")
+
+
+def _require_units(units: int) -> None:
+    if units < 1:
+        raise ValueError(f"{units} units cannot be moved")

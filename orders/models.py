@@ -6,7 +6,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from inventory.models import Sku
-from orders.states import OrderState, UnitsTo
+from orders.states import CLOSED, OrderState, UnitsTo
 
 
 class Order(models.Model):
@@ -41,6 +41,11 @@ class Order(models.Model):
         ]
         constraints = [
             models.CheckConstraint(condition=Q(units_to__in=UnitsTo.values), name="order_units_to_known"),
+            models.CheckConstraint(
+                condition=Q(state__in=sorted(CLOSED), closed_at__isnull=False)
+                | (~Q(state__in=sorted(CLOSED)) & Q(closed_at__isnull=True)),
+                name="order_closed_at_when_closed",
+            ),
             models.CheckConstraint(
                 condition=Q(closed_at__isnull=False) | Q(units_due_at__isnull=True), name="order_units_due_when_closed"
             ),

@@ -31,10 +31,20 @@ class QuantityField(serializers.IntegerField):
         return super().to_internal_value(data)
 
 
+class TextField(serializers.CharField):
+    """A JSON string; DRF's own field takes numbers for strings as well."""
+
+    def to_internal_value(self, data: Any) -> str:
+        """Return the string or raise ``ValidationError``."""
+        if type(data) is not str:
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
 class PurchaseInput(serializers.Serializer[None]):
     """Body of a purchase."""
 
-    ticket = serializers.CharField(max_length=TICKET_LENGTH_MAX, trim_whitespace=False)
+    ticket = TextField(max_length=TICKET_LENGTH_MAX, trim_whitespace=False)
     quantity = QuantityField(min_value=1, max_value=LIMITS.quantity_max)
 
 

@@ -45,10 +45,13 @@ def poll(order_no: str, *, client: Client | None = None, ticket: str | None = No
     return read((client or Client()).get(f"{PURCHASES}{order_no}/", headers=headers))
 
 
-def ask_ticket(client: Client, item_id: int, body: Mapping[str, Any] | None = None, **headers: str) -> Answer:
+def ask_ticket(
+    client: Client, item_id: int, body: Mapping[str, Any] | None = None, *, csrf_token: str | None = None
+) -> Answer:
     """Ask for a ticket."""
     data = json.dumps(body or {})
     path = f"/api/v1/items/{item_id}/ticket/"
+    headers = {"X-CSRFToken": csrf_token} if csrf_token is not None else {}
     return read(client.post(path, data=data, content_type="application/json", headers=headers))
 
 

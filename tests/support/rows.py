@@ -12,7 +12,7 @@ from django.db import DatabaseError, models, transaction
 
 from inventory.models import Product, Sku
 from orders.models import Order
-from orders.states import OrderState
+from orders.states import CLOSED, OrderState
 from tests.support.shop import make_buyers
 
 NOW = datetime(2026, 6, 18, 10, 0, tzinfo=UTC)
@@ -44,6 +44,7 @@ def make_order(*, state: OrderState = OrderState.PENDING_PAYMENT, buyer: User | 
         state=state,
         created_at=NOW,
         pay_by_at=NOW,
+        closed_at=NOW if state in CLOSED else None,
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from inventory.models import Stock
 from orders.models import Order
-from orders.states import OrderState, is_allowed
+from orders.states import CLOSED, OrderState, is_allowed
 
 
 def unsafe_receive(*, writers: int) -> Callable[[int, int], None]:
@@ -47,6 +47,7 @@ def unsafe_move(*, writers: int) -> Callable[[str, OrderState], bool]:
         if not is_allowed(OrderState(order.state), to_state):
             return False
         order.state = to_state
+        order.closed_at = order.pay_by_at if to_state in CLOSED else None
         order.save()
         return True
 

@@ -28,7 +28,8 @@ class Command(BaseCommand):
             raise CommandError("not every bucket is balanced", returncode=1)
 
     def _print(self, report: BucketReport) -> None:
-        self.stdout.write(f"bucket {report.bucket}: {report.verdict.label} {report.explanation}".rstrip())
+        explanation = f": {report.explanation}" if report.explanation else ""
+        self.stdout.write(f"bucket {report.bucket}: {report.verdict.label}{explanation}")
         for item in report.items:
             self.stdout.write(
                 f"  item {item.item_id}: allocated {item.allocated} = sold {item.sold} + left {item.left}"

@@ -1,0 +1,92 @@
+"""Starting for real, each time in a process of its own: sound settings start, others stop with a message."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.servers import PrivateServers
+from seckill.gate.connection import raw_client
+from tests.plugin import ROOT
+
+pytestmark = pytest.mark.slow
+
+PYTHON = sys.executable
+MANAGE = (PYTHON, "manage.py")
+LOAD_WSGI = (PYTHON, "-c", "import config.wsgi; print('loaded')")
+START_WORKER = (PYTHON, "-m", "celery", "-A", "config", "worker", "--pool", "solo", "--queues", "nothing")
+SECONDS_MAX = 20
+
+
+def start(command: tuple[str, ...], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        cwd=ROOT,
+        env={"PATH": str(Path(PYTHON).parent), **environment},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )
+
+
+@pytest.fixture
+def evicting() -> Iterator[None]:
+    """A stock Redis that may evict stock."""
+    raw_client().config_set("maxmemory-policy", "allkeys-lru")
+    yield
+    raw_client().config_set("maxmemory-policy", "noeviction")
+
+
+@pytest.mark.parametrize("name", ["SECRET_KEY", "DATABASE_URL", "STOCK_REDIS_URL", "CACHE_REDIS_URL"])
+def test_a_missing_setting_is_named(name: str, servers: PrivateServers) -> None:
+    environment = servers.environment()
+    del environment[name]
+    done = start((*MANAGE, "check"), environment)
+    assert done.returncode != 0
+    assert f"Set the {name} environment variable" in done.stderr
+
+
+def test_an_empty_secret_is_a_missing_one(servers: PrivateServers) -> None:
+    """An orchestrator that passes on a variable it does not have passes on an empty one."""
+    done = start(LOAD_WSGI, {**servers.environment(), "SECRET_KEY": ""})
+    assert done.returncode != 0
+    assert "SECRET_KEY" in done.stderr
+
+
+def test_the_settings_for_production_pass_every_check(servers: PrivateServers) -> None:
+    command = (*MANAGE, "check", "--deploy", "--fail-level", "WARNING", "--database", "default")
+    done = start(command, {**servers.environment(), "HTTPS": "1"})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "no issues" in done.stdout
+
+
+@pytest.mark.usefixtures("evicting")
+def test_the_check_command_names_what_is_unsound(servers: PrivateServers) -> None:
+    done = start((*MANAGE, "check", "--database", "default"), servers.environment())
+    assert done.returncode == 1
+    assert "(seckill.E001) The stock Redis may evict stock: maxmemory-policy is allkeys-lru." in done.stderr
+
+
+def test_the_web_process_loads_on_sound_servers(servers: PrivateServers) -> None:
+    done = start(LOAD_WSGI, servers.environment())
+    assert (done.returncode, done.stdout) == (0, "loaded\n")
+
+
+@pytest.mark.usefixtures("evicting")
+def test_the_web_process_refuses_to_load_on_a_redis_that_evicts(servers: PrivateServers) -> None:
+    done = start(LOAD_WSGI, servers.environment())
+    assert done.returncode != 0
+    assert done.stdout == ""
+    assert "ImproperlyConfigured" in done.stderr
+    assert "maxmemory-policy is allkeys-lru" in done.stderr
+
+
+@pytest.mark.usefixtures("evicting")
+def test_a_worker_refuses_to_start_on_a_redis_that_evicts(servers: PrivateServers) -> None:
+    """A worker that only complained and worked on would time out here."""
+    done = start(START_WORKER, servers.environment())
+    assert done.returncode != 0
+    assert "maxmemory-policy is allkeys-lru" in done.stderr
