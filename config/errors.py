@@ -109,6 +109,12 @@ ANSWERS: Mapping[type[Exception], Answer] = {
         title=_("A rebuild is under way."),
         retry_after_seconds=2,
     ),
+    errors.CommitsLost: Answer(
+        status=HTTPStatus.SERVICE_UNAVAILABLE,
+        code="unavailable",
+        title=_("The shop is checking its books."),
+        retry_after_seconds=30,
+    ),
     NotEnoughOnHand: Answer(
         status=HTTPStatus.CONFLICT, code="not_enough_on_hand", title=_("The warehouse has fewer units.")
     ),

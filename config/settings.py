@@ -178,6 +178,7 @@ CELERY_TASK_ROUTES = {
     "seckill.return_closed": {"queue": "sweep"},
     "orders.expire": {"queue": "sweep"},
     "seckill.rebuild": {"queue": "slow"},
+    "seckill.preheat_due": {"queue": "slow"},
     "seckill.reconcile": {"queue": "slow"},
     "seckill.reconcile_one": {"queue": "slow"},
 }

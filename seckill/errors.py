@@ -124,6 +124,16 @@ class QueueForked(SettlementError):
 
 
 @dataclass
+class CommitsLost(SettlementError):
+    """Raised when MySQL does not have what Redis was told it has: it was restored, or failed over, and forgot."""
+
+    explanation: str
+
+    def __str__(self) -> str:
+        return self.explanation
+
+
+@dataclass
 class RebuildRefused(SeckillError):
     """Raised when a rebuild may not begin, or may not put its result into place."""
 

@@ -23,6 +23,12 @@ class FlashSale(models.Model):
     pay_window_minutes = models.PositiveIntegerField(
         _("pay window (minutes)"), default=15, validators=[MinValueValidator(1)]
     )
+    preheat_minutes = models.PositiveIntegerField(
+        _("preheat before the opening (minutes)"),
+        default=15,
+        validators=[MinValueValidator(1)],
+        help_text=_("A scheduled sale is brought into Redis by itself so long before it opens."),
+    )
     state = models.CharField(_("state"), max_length=16, choices=SaleState, default=SaleState.DRAFT, editable=False)
 
     class Meta:
@@ -277,6 +283,9 @@ class ReconciliationRun(models.Model):
 
     pool = models.ForeignKey(SalePool, on_delete=models.PROTECT, related_name="+", verbose_name=_("pool"))
     bucket_no = models.PositiveSmallIntegerField(_("bucket"))
+    epoch = models.PositiveIntegerField(default=0)
+    adj_no = models.PositiveIntegerField(default=0)
+    repair_no = models.PositiveIntegerField(default=0)
     verdict = models.CharField(_("verdict"), max_length=16, choices=Verdict)
     drift = models.IntegerField(_("drift"), default=0)
     numbers = models.JSONField(_("numbers"))
@@ -289,3 +298,52 @@ class ReconciliationRun(models.Model):
 
     def __str__(self) -> str:
         return f"{self.pool_id}:{self.bucket_no} {self.verdict}"
+
+
+class Repair(models.Model):
+    """A correction of the units left in Redis, written before it is made and marked after."""
+
+    class Outcome(models.TextChoices):
+        """What became of it."""
+
+        PLANNED = "PLANNED", _("planned")
+        DONE = "DONE", _("done")
+        OVERTAKEN = "OVERTAKEN", _("overtaken by something else")
+
+    pool = models.ForeignKey(SalePool, on_delete=models.PROTECT, related_name="+", verbose_name=_("pool"))
+    bucket_no = models.PositiveSmallIntegerField(_("bucket"))
+    item = models.ForeignKey(SaleItem, on_delete=models.PROTECT, related_name="+", verbose_name=_("item"))
+    epoch = models.PositiveIntegerField()
+    repair_no = models.PositiveIntegerField(_("number"))
+    delta = models.IntegerField(_("units"))
+    outcome = models.CharField(_("outcome"), max_length=16, choices=Outcome, default=Outcome.PLANNED)
+    created_at = models.DateTimeField(_("at"))
+
+    class Meta:
+        verbose_name = _("repair")
+        verbose_name_plural = _("repairs")
+        indexes = [models.Index(fields=["pool", "bucket_no"], name="repair_bucket")]
+        constraints = [models.CheckConstraint(condition=~Q(delta=0), name="repair_changes_something")]
+
+    def __str__(self) -> str:
+        return f"{self.pool_id}:{self.bucket_no} {self.item_id} {self.delta:+d}"
+
+
+class RebuildRun(models.Model):
+    """One finished rebuild; the automatic ones are counted, so that a bucket that keeps breaking stays shut."""
+
+    pool = models.ForeignKey(SalePool, on_delete=models.PROTECT, related_name="+", verbose_name=_("pool"))
+    bucket_no = models.PositiveSmallIntegerField(_("bucket"))
+    epoch = models.PositiveIntegerField(_("epoch"))
+    is_automatic = models.BooleanField(_("automatic"))
+    drained = models.PositiveIntegerField(_("entries brought into MySQL"))
+    refused = models.PositiveIntegerField(_("of them refused"))
+    created_at = models.DateTimeField(_("at"))
+
+    class Meta:
+        verbose_name = _("rebuild")
+        verbose_name_plural = _("rebuilds")
+        indexes = [models.Index(fields=["pool", "bucket_no", "created_at"], name="rebuild_latest")]
+
+    def __str__(self) -> str:
+        return f"{self.pool_id}:{self.bucket_no} epoch {self.epoch}"

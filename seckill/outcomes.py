@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import F, Sum
+from django.db.models import F, QuerySet, Sum
 
 from inventory.services import Kind as MovementKind
 from inventory.services import Movement, record
 from orders.services import NewOrder, place_orders
 from seckill.decisions import Decision, Fate, decide
-from seckill.errors import QueueForked, SettlementError
+from seckill.errors import CommitsLost, QueueForked, SettlementError
 from seckill.gate.entries import QueueEntry
 from seckill.gate.keys import BucketRef
 from seckill.models import Bucket, ItemBucket, Reservation, SaleItem, SalePool
@@ -45,6 +45,26 @@ def pool_facts(*, pool_id: int) -> PoolFacts:
         pay_window=timedelta(minutes=pool.sale.pay_window_minutes),
         sku_ids=dict(SaleItem.objects.filter(pool_id=pool_id).values_list("pk", "sku_id")),
     )
+
+
+def highest_seq(bucket: BucketRef) -> int:
+    """The last number given in the bucket; numbers only grow, also from epoch to epoch."""
+    return in_order(bucket).reverse().values_list("seq", flat=True).first() or 0
+
+
+def in_order(bucket: BucketRef) -> QuerySet[Reservation]:
+    """A bucket's reservations in the order of their unique index, so that chunks cost the same at any size."""
+    rows = Reservation.objects.filter(pool_id=bucket.pool_id, bucket_no=bucket.number)
+    return rows.order_by("pool_id", "bucket_no", "epoch", "seq")
+
+
+def require_all_commits(*, bucket: BucketRef, settled_seq: int) -> None:
+    """Raise ``CommitsLost`` when MySQL knows less than Redis was told; the bucket is locked."""
+    known = highest_seq(bucket)
+    if known < settled_seq:
+        raise CommitsLost(
+            f"Redis was told that reservations up to {settled_seq} are in MySQL, which has them up to {known}"
+        )
 
 
 def account_of(*, item_id: int, bucket: BucketRef) -> str:

@@ -11,26 +11,36 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 
 from django.db import connection, transaction
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import Q, Sum
 
 from seckill.conf import LIMITS
-from seckill.errors import GateUnavailable, RebuildRefused
+from seckill.errors import CommitsLost, GateUnavailable, RebuildRefused
 from seckill.gate import staging
 from seckill.gate.entries import BadEntry, QueueEntry
 from seckill.gate.keys import BucketRef
 from seckill.gate.receipts import Receipt, ReceiptState
 from seckill.gate.staging import Frozen, GateFields
+from seckill.incidents import Severity, open_incident, resolve_incident
 from seckill.intake import Intake, IntakeContext, owes_nothing, take_in
-from seckill.models import Bucket, Reservation, SaleItem, SalePool
-from seckill.outcomes import lock_bucket, pool_facts, units_unsold
+from seckill.models import Bucket, RebuildRun, Reservation, SaleItem, SalePool
+from seckill.outcomes import highest_seq, in_order, lock_bucket, pool_facts, require_all_commits, units_unsold
+from seckill.settlement import COMMITS_LOST, FORKED
 from seckill.states import ReservationState
 
 logger = logging.getLogger(__name__)
 
 # Room between the last number seen and the first of the next epoch, in case the last was not seen.
 SEQ_MARGIN = 10
+
+# A pool that needs more rebuilds than this by itself needs a person.
+REBUILDS_MAX = 3
+REBUILDS_SECONDS = 600
+KEEPS_BREAKING = "keeps_breaking"
+LOST = "redis_lost"
+ENDED_BY_A_REBUILD = (LOST, FORKED, COMMITS_LOST, KEEPS_BREAKING)
 
 _UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -50,18 +60,75 @@ class Rebuilt:
     refused: int
 
 
-def rebuild_bucket(*, bucket: BucketRef, clock: Callable[[], datetime]) -> Rebuilt:
+class Commits(StrEnum):
+    """What a rebuild does when MySQL has forgotten commits: stock made from such books would be sold twice."""
+
+    MUST_BE_THERE = "must be there"
+    MAY_BE_LOST = "may be lost"
+
+
+def rebuild_bucket(
+    *, bucket: BucketRef, clock: Callable[[], datetime], commits: Commits = Commits.MUST_BE_THERE
+) -> Rebuilt:
     """Make Redis say of a bucket what MySQL says, and open it.
 
-    Raises ``RebuildRefused`` when another rebuild is at it or anything changed meanwhile, and
-    ``GateUnavailable``; the gate stays shut then and the sweep tries again.
+    Raises ``RebuildRefused`` when another rebuild is at it or anything changed meanwhile,
+    ``CommitsLost`` unless the caller accepts that, and ``GateUnavailable``; the gate stays shut
+    then and the sweep tries again.
     """
     with transaction.atomic(durable=True):
         row = lock_bucket(bucket)
         token = claim(row=row, now=clock())
     if row.claim:
         remove_leavings(bucket=bucket, token=row.claim)
-    return rebuild_claimed(bucket=bucket, token=token, clock=clock)
+    return rebuild_claimed(bucket=bucket, token=token, clock=clock, commits=commits)
+
+
+def rebuild_automatically(*, bucket: BucketRef, clock: Callable[[], datetime]) -> None:
+    """Rebuild for the sweep, at most ``REBUILDS_MAX`` times in ``REBUILDS_SECONDS`` for a pool.
+
+    A pool that keeps breaking stays shut and has an incident. Raises as ``rebuild_bucket``.
+    """
+    now = clock()
+    recent = RebuildRun.objects.filter(
+        pool_id=bucket.pool_id, is_automatic=True, created_at__gt=now - timedelta(seconds=REBUILDS_SECONDS)
+    )
+    if recent.count() >= REBUILDS_MAX:
+        detail = (
+            f"rebuilt {REBUILDS_MAX} times within {REBUILDS_SECONDS // 60} minutes; it stays shut: manage.py rebuild"
+        )
+        open_incident(kind=KEEPS_BREAKING, severity=Severity.CRITICAL, bucket=bucket, detail=detail, now=now)
+        return
+    try:
+        rebuilt = rebuild_bucket(bucket=bucket, clock=clock)
+    except CommitsLost as error:
+        open_incident(kind=COMMITS_LOST, severity=Severity.CRITICAL, bucket=bucket, detail=str(error), now=now)
+        return
+    note_rebuild(bucket=bucket, rebuilt=rebuilt, is_automatic=True, now=clock())
+    for kind in ENDED_BY_A_REBUILD:
+        resolve_incident(kind=kind, bucket=bucket, now=clock())
+
+
+def rebuild_by_hand(*, bucket: BucketRef, clock: Callable[[], datetime], commits: Commits) -> Rebuilt:
+    """Rebuild for an operator, without the limit, and close what incidents it ends. Raises as ``rebuild_bucket``."""
+    rebuilt = rebuild_bucket(bucket=bucket, clock=clock, commits=commits)
+    note_rebuild(bucket=bucket, rebuilt=rebuilt, is_automatic=False, now=clock())
+    for kind in ENDED_BY_A_REBUILD:
+        resolve_incident(kind=kind, bucket=bucket, now=clock())
+    return rebuilt
+
+
+def note_rebuild(*, bucket: BucketRef, rebuilt: Rebuilt, is_automatic: bool, now: datetime) -> None:
+    """Keep a record of a rebuild."""
+    RebuildRun.objects.create(
+        pool_id=bucket.pool_id,
+        bucket_no=bucket.number,
+        epoch=rebuilt.epoch,
+        is_automatic=is_automatic,
+        drained=rebuilt.drained,
+        refused=rebuilt.refused,
+        created_at=now,
+    )
 
 
 def claim(*, row: Bucket, now: datetime) -> str:
@@ -77,11 +144,17 @@ def claim(*, row: Bucket, now: datetime) -> str:
     return token
 
 
-def rebuild_claimed(*, bucket: BucketRef, token: str, clock: Callable[[], datetime]) -> Rebuilt:
+def rebuild_claimed(
+    *,
+    bucket: BucketRef,
+    token: str,
+    clock: Callable[[], datetime],
+    commits: Commits = Commits.MUST_BE_THERE,
+) -> Rebuilt:
     """Do the rebuild whose claim was taken with ``token``. Raises as ``rebuild_bucket``."""
     try:
         frozen = staging.freeze(bucket=bucket, token=token)
-        epoch, drained = _drain(bucket=bucket, frozen=frozen, now=clock())
+        epoch, drained = _drain(bucket=bucket, frozen=frozen, commits=commits, now=clock())
         _fill_staging(bucket=bucket, token=token, epoch=epoch, clock=clock)
         _swap(bucket=bucket, frozen=frozen, epoch=epoch, now=clock())
     finally:
@@ -90,11 +163,13 @@ def rebuild_claimed(*, bucket: BucketRef, token: str, clock: Callable[[], dateti
     return Rebuilt(epoch=epoch, drained=len(drained.decisions), refused=refused)
 
 
-def _drain(*, bucket: BucketRef, frozen: Frozen, now: datetime) -> tuple[int, Intake]:
+def _drain(*, bucket: BucketRef, frozen: Frozen, commits: Commits, now: datetime) -> tuple[int, Intake]:
     """Transaction 1: bring what survived in the queue into MySQL under a new epoch."""
     with transaction.atomic(durable=True):
         row = lock_bucket(bucket)
         _require_claim(row=row, token=frozen.token, now=now)
+        if commits is Commits.MUST_BE_THERE:
+            require_all_commits(bucket=bucket, settled_seq=frozen.settled_seq)
         row.epoch = max(row.epoch, frozen.epoch) + 1
         facts = pool_facts(pool_id=bucket.pool_id)
         context = IntakeContext(row=row, bucket=bucket, facts=facts, now=now, debt=owes_nothing)
@@ -116,19 +191,7 @@ def _renumbered(*, entries: Sequence[QueueEntry | BadEntry], epoch: int, first_s
 
 
 def _first_seq(*, bucket: BucketRef, frozen: Frozen) -> int:
-    return max(frozen.seq, _highest_seq(bucket)) + SEQ_MARGIN
-
-
-def _highest_seq(bucket: BucketRef) -> int:
-    """The last number given in the bucket; numbers only grow, also from epoch to epoch."""
-    last = _in_order(bucket).reverse().values_list("seq", flat=True).first()
-    return last or 0
-
-
-def _in_order(bucket: BucketRef) -> QuerySet[Reservation]:
-    """A bucket's reservations in the order of their unique index, so that chunks cost the same at any size."""
-    rows = Reservation.objects.filter(pool_id=bucket.pool_id, bucket_no=bucket.number)
-    return rows.order_by("pool_id", "bucket_no", "epoch", "seq")
+    return max(frozen.seq, highest_seq(bucket)) + SEQ_MARGIN
 
 
 def _fill_staging(*, bucket: BucketRef, token: str, epoch: int, clock: Callable[[], datetime]) -> None:
@@ -153,7 +216,7 @@ def _fill_staging(*, bucket: BucketRef, token: str, epoch: int, clock: Callable[
 
 
 def _chunks_of_reservations(bucket: BucketRef) -> Iterator[list[Reservation]]:
-    rows, rest = _in_order(bucket), Q()
+    rows, rest = in_order(bucket), Q()
     while chunk := list(rows.filter(rest)[: LIMITS.chunk_size]):
         yield chunk
         last = chunk[-1]
@@ -188,7 +251,7 @@ def _swap(*, bucket: BucketRef, frozen: Frozen, epoch: int, now: datetime) -> No
 
 def _gate_fields(*, row: Bucket, bucket: BucketRef, frozen: Frozen) -> GateFields:
     pool = SalePool.objects.select_related("sale").get(pk=bucket.pool_id)
-    settled_seq = _highest_seq(bucket)
+    settled_seq = highest_seq(bucket)
     return GateFields(
         epoch=row.epoch,
         opens_ms=_milliseconds(pool.sale.opens_at),

@@ -1,4 +1,4 @@
-"""Reconciliation: law 7 by numbers, for one bucket at one instant, read-only.
+"""Reconciliation: law 7 by numbers, for one bucket at one instant.
 
 ``allocated = sold + left in Redis + queued and not yet in MySQL + owed to Redis``, per item. What is in
 flight is never drift: the bucket's lock holds MySQL still, one script reads Redis, and since
@@ -14,19 +14,22 @@ from django.db import transaction
 
 from seckill.conf import LIMITS
 from seckill.decisions import Fate
-from seckill.errors import GateUnavailable, NotPreheated
+from seckill.errors import CommitsLost, GateUnavailable, NotPreheated
 from seckill.gate import gate
 from seckill.gate.entries import QueueEntry
 from seckill.gate.gate import Snapshot
 from seckill.gate.keys import BucketRef
 from seckill.gate.receipts import ReceiptState
+from seckill.incidents import Severity, open_incident, resolve_incident
 from seckill.models import ItemBucket, ReconciliationRun, Reservation
-from seckill.outcomes import known_fates, lock_bucket
+from seckill.outcomes import known_fates, lock_bucket, require_all_commits
 from seckill.returns import debts_of, pay_debts
 from seckill.settlement import settle_bucket
 from seckill.states import ReservationState
 
 Verdict = ReconciliationRun.Verdict
+
+DRIFT = "drift"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +55,10 @@ class BucketReport:
 
     bucket: BucketRef
     verdict: ReconciliationRun.Verdict
-    items: tuple[ItemBalance, ...]
+    items: tuple[ItemBalance, ...] = ()
+    epoch: int = 0
+    adj_no: int = 0
+    repair_no: int = 0
     explanation: str = ""
 
     @property
@@ -62,22 +68,36 @@ class BucketReport:
 
 
 def reconcile_bucket(*, bucket: BucketRef, clock: Callable[[], datetime]) -> BucketReport:
-    """Settle what waits, compare, and record the run. Changes no stock."""
+    """Settle what waits, pay what Redis is owed, compare, and record the run. Repairs nothing."""
     try:
         settle_bucket(bucket=bucket, clock=clock)
         pay_debts(bucket=bucket, now=clock())
         report = _compare(bucket)
-    except (GateUnavailable, NotPreheated) as error:
-        report = BucketReport(bucket=bucket, verdict=Verdict.UNAVAILABLE, items=(), explanation=str(error))
+    except (GateUnavailable, NotPreheated, CommitsLost) as error:
+        report = BucketReport(bucket=bucket, verdict=Verdict.UNAVAILABLE, explanation=str(error))
+    _record(report=report, now=clock())
+    return report
+
+
+def _record(*, report: BucketReport, now: datetime) -> None:
+    """Keep the run, and have an incident open exactly while the numbers differ."""
+    bucket = report.bucket
     ReconciliationRun.objects.create(
         pool_id=bucket.pool_id,
         bucket_no=bucket.number,
+        epoch=report.epoch,
+        adj_no=report.adj_no,
+        repair_no=report.repair_no,
         verdict=report.verdict,
         drift=report.drift,
         numbers=[vars(item) | {"drift": item.drift} for item in report.items],
-        created_at=clock(),
+        created_at=now,
     )
-    return report
+    if report.verdict == Verdict.BALANCED:
+        resolve_incident(kind=DRIFT, bucket=bucket, now=now)
+    elif report.verdict != Verdict.UNAVAILABLE:
+        detail = "; ".join(f"item {item.item_id}: {item.drift:+d}" for item in report.items if item.drift)
+        open_incident(kind=DRIFT, severity=Severity.CRITICAL, bucket=bucket, detail=detail, now=now)
 
 
 def _compare(bucket: BucketRef) -> BucketReport:
@@ -90,6 +110,7 @@ def _compare(bucket: BucketRef) -> BucketReport:
         snapshot = gate.snapshot(bucket=bucket, entries_max=LIMITS.batch_size, order_numbers=numbers)
         if snapshot.is_frozen or snapshot.epoch != row.epoch:
             raise GateUnavailable("the bucket awaits its rebuild")
+        require_all_commits(bucket=bucket, settled_seq=snapshot.settled_seq)
         fates = known_fates(order_numbers=[e.order_no for e in snapshot.entries if isinstance(e, QueueEntry)])
         units = list(ItemBucket.objects.filter(bucket_id=row.pk).order_by("item_id"))
     queued = _queued_units(snapshot=snapshot, fates=fates)
@@ -105,7 +126,14 @@ def _compare(bucket: BucketRef) -> BucketReport:
         )
         for unit in units
     )
-    return BucketReport(bucket=bucket, verdict=_verdict(items), items=items)
+    return BucketReport(
+        bucket=bucket,
+        verdict=_verdict(items),
+        items=items,
+        epoch=snapshot.epoch,
+        adj_no=snapshot.adj_no,
+        repair_no=snapshot.repair_no,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from datetime import datetime
 from django.db import DatabaseError, connection, transaction
 
 from seckill.conf import LIMITS
-from seckill.errors import BucketUnsound, NotPreheated, QueueForked, SettlementError
+from seckill.errors import BucketUnsound, CommitsLost, NotPreheated, QueueForked, SettlementError
 from seckill.gate import gate, staging
 from seckill.gate.entries import BadEntry, QueueEntry
 from seckill.gate.gate import Confirmation, Release
@@ -23,7 +23,7 @@ from seckill.gate.keys import BucketRef
 from seckill.incidents import Severity, open_incident, resolve_incident
 from seckill.intake import Intake, IntakeContext, owes_its_units, take_in
 from seckill.models import Bucket
-from seckill.outcomes import lock_bucket, pool_facts
+from seckill.outcomes import lock_bucket, pool_facts, require_all_commits
 from seckill.states import ReservationState
 from seckill.transient import DUPLICATE_KEY, error_code, is_transient
 
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 STOPPED = "settlement_stopped"
 FORKED = "queue_forked"
-FORK_TOKEN = "fork"  # noqa: S105  not a password: the name of who froze the gate
+COMMITS_LOST = "commits_lost"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +54,8 @@ def settle_bucket(*, bucket: BucketRef, clock: Callable[[], datetime]) -> Settle
             return Settled()
         try:
             return _drain(bucket=bucket, clock=clock)
-        except QueueForked as error:
-            _close_for_rebuild(bucket=bucket, error=error, now=clock())
+        except (QueueForked, CommitsLost) as error:
+            _close(bucket=bucket, error=error, now=clock())
         except DatabaseError as error:
             if not is_transient(error):
                 _stop(bucket=bucket, error=error, now=clock())
@@ -113,6 +113,7 @@ def _read_queue(*, row: Bucket, bucket: BucketRef) -> list[QueueEntry | BadEntry
         raise BucketUnsound("Redis has lost the bucket") from error
     if snapshot.epoch != row.epoch:
         raise BucketUnsound(f"the gate is of epoch {snapshot.epoch}, MySQL of {row.epoch}: it awaits its rebuild")
+    require_all_commits(bucket=bucket, settled_seq=snapshot.settled_seq)
     foreign = {entry.epoch for entry in snapshot.entries if isinstance(entry, QueueEntry)} - {row.epoch}
     if foreign:
         raise QueueForked(f"the queue holds entries of epochs {sorted(foreign)} in epoch {row.epoch}")
@@ -136,10 +137,14 @@ def _tell_redis(*, bucket: BucketRef, intake: Intake, epoch: int) -> int:
     return moved
 
 
-def _close_for_rebuild(*, bucket: BucketRef, error: QueueForked, now: datetime) -> None:
-    """Freeze the gate with a token no rebuild has: the sweep finds it orphaned and rebuilds."""
-    staging.freeze(bucket=bucket, token=FORK_TOKEN)
-    open_incident(kind=FORKED, severity=Severity.CRITICAL, bucket=bucket, detail=str(error), now=now)
+def _close(*, bucket: BucketRef, error: QueueForked | CommitsLost, now: datetime) -> None:
+    """Freeze the gate with a token that no rebuild has: the sweep finds it orphaned.
+
+    It rebuilds after a fork. After lost commits a rebuild refuses until somebody accepts the loss.
+    """
+    kind = FORKED if isinstance(error, QueueForked) else COMMITS_LOST
+    staging.freeze(bucket=bucket, token=kind)
+    open_incident(kind=kind, severity=Severity.CRITICAL, bucket=bucket, detail=str(error), now=now)
 
 
 def _stop(*, bucket: BucketRef, error: Exception, now: datetime) -> None:

@@ -14,10 +14,8 @@ from seckill.gate.keys import BucketRef
 from seckill.incidents import Severity, open_buckets, open_incident, resolve_incident
 from seckill.models import Bucket, ItemBucket
 from seckill.pausing import carry_over, paused_items
-from seckill.rebuild import remove_leavings
+from seckill.rebuild import LOST, remove_leavings
 from seckill.selectors import buckets_on_sale
-
-LOST = "redis_lost"
 
 
 @dataclass(frozen=True, kw_only=True)

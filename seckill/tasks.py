@@ -8,11 +8,10 @@ from celery import shared_task
 from django.utils import timezone
 
 from orders.services import expire_orders
-from seckill import rebuild, reconciliation, returns, selectors, settlement, sweep
+from seckill import opening, rebuild, repair, returns, selectors, settlement, sweep
 from seckill.conf import LIMITS
 from seckill.errors import GateUnavailable, RebuildRefused
 from seckill.gate.keys import BucketRef
-from seckill.incidents import resolve_incident
 
 SETTLE_EXPIRES_SECONDS = 10
 REBUILD_EXPIRES_SECONDS = 30
@@ -57,9 +56,7 @@ def rebuild_one(pool_id: int, number: int) -> None:
     if bucket not in selectors.buckets_on_sale():
         return
     if sweep.examine(bucket=bucket):
-        rebuild.rebuild_bucket(bucket=bucket, clock=timezone.now)
-    for kind in (sweep.LOST, settlement.FORKED):
-        resolve_incident(kind=kind, bucket=bucket, now=timezone.now())
+        rebuild.rebuild_automatically(bucket=bucket, clock=timezone.now)
 
 
 @shared_task(name="seckill.reconcile")
@@ -71,5 +68,11 @@ def reconcile_all() -> None:
 
 @shared_task(name="seckill.reconcile_one", throws=(GateUnavailable,))
 def reconcile_one(pool_id: int, number: int) -> None:
-    """Compare MySQL and Redis for one bucket."""
-    reconciliation.reconcile_bucket(bucket=BucketRef(pool_id=pool_id, number=number), clock=timezone.now)
+    """Compare MySQL and Redis for one bucket, and repair what is proved."""
+    repair.reconcile_and_repair(bucket=BucketRef(pool_id=pool_id, number=number), clock=timezone.now)
+
+
+@shared_task(name="seckill.preheat_due", throws=(GateUnavailable,))
+def preheat_due() -> None:
+    """Preheat scheduled sales that open soon."""
+    opening.preheat_due_sales(clock=timezone.now)

@@ -25,6 +25,7 @@ _confirm = Script("confirm")
 _release = Script("release")
 _drop = Script("drop")
 _restock = Script("restock")
+_repair = Script("repair")
 _pause = Script("pause")
 _resume = Script("resume")
 
@@ -45,13 +46,20 @@ class Snapshot:
     epoch: int
     seq: int
     settled_seq: int
-    is_frozen: bool
+    adj_no: int
+    repair_no: int
+    frozen_by: str
     paused_items: frozenset[int]
     left: Mapping[int, int]
     queued: Mapping[int, int]
     queue_length: int
     entries: Sequence[QueueEntry | BadEntry]
     receipts: Mapping[str, Receipt]
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether the system has closed the gate, whatever an operator may have paused."""
+        return self.frozen_by != ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +137,9 @@ def snapshot(*, bucket: BucketRef, entries_max: int, order_numbers: Sequence[str
             epoch=int(gate["epoch"]),
             seq=int(gate["seq"]),
             settled_seq=int(gate["settled_seq"]),
-            is_frozen=bool(gate.get("frozen")),
+            adj_no=int(gate["adj_no"]),
+            repair_no=int(gate["repair_no"]),
+            frozen_by=gate.get("frozen", ""),
             paused_items=frozenset(int(name.removeprefix("paused:")) for name in gate if name.startswith("paused:")),
             left=_units(stock, ":left"),
             queued=_units(stock, ":queued"),
@@ -174,6 +184,22 @@ def restock(*, bucket: BucketRef, epoch: int, restocks: Sequence[Restock]) -> li
     code, *done = _restock(bucket.keys, *args)
     _require(code)
     return [due.order_no for due, is_done in zip(restocks, done, strict=True) if is_done]
+
+
+def repair(
+    *, bucket: BucketRef, epoch: int, seen_repair_no: int, deltas: Mapping[int, int]
+) -> Mapping[int, int] | None:
+    """Change the units left of items by deltas, never below zero; return what was applied.
+
+    None when another repair came first. Raises ``BucketUnsound`` when the bucket is frozen or of
+    another epoch.
+    """
+    args: list[str | int] = [epoch, seen_repair_no]
+    for item_id, delta in deltas.items():
+        args += [item_id, delta]
+    code, *applied = _repair(bucket.keys, *args)
+    _require(code)
+    return dict(zip(deltas, applied, strict=True)) if code == 1 else None
 
 
 def drop(*, bucket: BucketRef, epoch: int, stream_ids: Sequence[str]) -> int:

@@ -26,6 +26,7 @@ class Frozen:
     last_queue_id: str
     seq: int
     epoch: int
+    settled_seq: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +47,11 @@ class GateFields:
 
 def freeze(*, bucket: BucketRef, token: str) -> Frozen:
     """Close the gate, if there is one, with the rebuild's token."""
-    _, run_id, last_queue_id, seq, epoch = (to_text(part) for part in _freeze(bucket.keys, token))
-    return Frozen(token=token, run_id=run_id, last_queue_id=last_queue_id, seq=int(seq), epoch=int(epoch))
+    _, run_id, last_queue_id, *numbers = (to_text(part) for part in _freeze(bucket.keys, token))
+    seq, epoch, settled_seq = (int(number) for number in numbers)
+    return Frozen(
+        token=token, run_id=run_id, last_queue_id=last_queue_id, seq=seq, epoch=epoch, settled_seq=settled_seq
+    )
 
 
 def surviving_entries(*, bucket: BucketRef, chunk_size: int) -> Iterator[list[QueueEntry | BadEntry]]:

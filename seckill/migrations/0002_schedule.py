@@ -7,6 +7,7 @@ SCHEDULE = [
     ("sweep", "seckill.sweep", 1, 2),
     ("return closed orders", "seckill.return_closed", 2, 4),
     ("expire unpaid orders", "orders.expire", 5, 10),
+    ("preheat what opens soon", "seckill.preheat_due", 60, 50),
     ("reconcile", "seckill.reconcile", 60, 50),
 ]
 

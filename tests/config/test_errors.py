@@ -26,6 +26,7 @@ from orders.states import OrderState
 from seckill.errors import (
     BadQuantity,
     Busy,
+    CommitsLost,
     Conflict,
     Ended,
     GateUnavailable,
@@ -85,6 +86,7 @@ TOLD: list[tuple[Exception, int, str, dict[str, Any], str | None]] = [
     (SaleNotReady(explanation="it has no items"), 409, "sale_not_ready", {"detail": "it has no items"}, None),
     (SettlementError("it is stopped"), 503, "unavailable", {}, "30"),
     (QueueForked(explanation="seq 7 is taken"), 503, "unavailable", {}, "2"),
+    (CommitsLost(explanation="up to 7, not to 9"), 503, "unavailable", {}, "30"),
     (RebuildRefused(explanation="another is at it"), 503, "unavailable", {}, "2"),
     (NotEnoughOnHand(sku_id=1, asked=2, on_hand=1), 409, "not_enough_on_hand", {}, None),
     (TransitionRefused(number="1", to_state=OrderState.PAID), 409, "transition_refused", {}, None),

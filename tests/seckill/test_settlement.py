@@ -278,7 +278,7 @@ def test_a_dead_letters_unit_is_a_leak_and_no_balance() -> None:
     raw_client().xadd(shop.bucket.keys[4], {**fields, b"quantity": b"one"})
     report = reconcile_bucket(bucket=shop.bucket, clock=timezone.now)
     assert (report.verdict, [item.drift for item in report.items]) == (Verdict.LEAK, [1])
-    assert open_incidents() == ["dead_letter"]
+    assert open_incidents() == ["dead_letter", "drift"]
 
 
 def test_phantoms_are_reported_though_the_worker_dies() -> None:

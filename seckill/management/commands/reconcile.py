@@ -1,4 +1,4 @@
-"""``manage.py reconcile [--json]``: law 7 for every bucket on sale; exit code 1 when one is off."""
+"""``manage.py reconcile [--repair] [--json]``: law 7 for every bucket on sale; exit code 1 when one is off."""
 
 import json
 from argparse import ArgumentParser
@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from seckill.reconciliation import BucketReport, Verdict, reconcile_bucket
+from seckill.repair import reconcile_and_repair
 from seckill.selectors import buckets_on_sale
 
 
@@ -15,10 +16,12 @@ class Command(BaseCommand):
     help = "Compare MySQL and Redis for every bucket on sale."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--repair", action="store_true", help="repair what is proved, as the minutely run does")
         parser.add_argument("--json", action="store_true", help="print one JSON list")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        reports = [reconcile_bucket(bucket=bucket, clock=timezone.now) for bucket in buckets_on_sale()]
+        reconcile = reconcile_and_repair if options["repair"] else reconcile_bucket
+        reports = [reconcile(bucket=bucket, clock=timezone.now) for bucket in buckets_on_sale()]
         if options["json"]:
             self.stdout.write(json.dumps([_as_json(report) for report in reports]))
         else:

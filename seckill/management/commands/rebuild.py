@@ -1,0 +1,41 @@
+"""``manage.py rebuild POOL [--bucket N] [--accept-lost-commits]``: bring a bucket into Redis from MySQL."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from seckill.errors import SeckillError
+from seckill.gate.keys import BucketRef
+from seckill.rebuild import Commits, rebuild_by_hand
+from seckill.selectors import buckets_on_sale
+
+
+class Command(BaseCommand):
+    help = "Make Redis say of a bucket what MySQL says, and open it."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("pool_id", type=int)
+        parser.add_argument("--bucket", type=int, default=0)
+        parser.add_argument(
+            "--accept-lost-commits",
+            action="store_true",
+            help="rebuild although MySQL has forgotten reservations: their units are sold again, their buyers go empty",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        bucket = BucketRef(pool_id=options["pool_id"], number=options["bucket"])
+        if bucket not in buckets_on_sale():
+            raise CommandError(f"bucket {bucket} is not on sale")
+        commits = Commits.MAY_BE_LOST if options["accept_lost_commits"] else Commits.MUST_BE_THERE
+        try:
+            rebuilt = rebuild_by_hand(bucket=bucket, clock=timezone.now, commits=commits)
+        except SeckillError as error:
+            raise CommandError(str(error) or type(error).__name__) from error
+        self.stdout.write(
+            self.style.SUCCESS(
+                f"bucket {bucket} is open in epoch {rebuilt.epoch}; {rebuilt.drained} queued reservations were brought"
+                f" into MySQL, {rebuilt.refused} of them refused"
+            )
+        )
