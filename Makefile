@@ -9,7 +9,7 @@ SETTINGS := SECRET_KEY=unused DATABASE_URL=mysql://nowhere/none \
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help prepare demo up check test test-fast format lock migrations clean
+.PHONY: help prepare demo up check test test-fast soak format lock migrations clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ test: prepare ## Run all tests on real servers; ARGS="-k name" to choose.
 
 test-fast: prepare ## Run the tests that take less than a minute together.
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow" $(ARGS)
+
+soak: prepare ## Run the machine of random operations and faults for minutes; SOAK_EXAMPLES=5000.
+	SOAK_EXAMPLES=$${SOAK_EXAMPLES:-2000} $(BIN)/python -m pytest --timeout=0 tests/seckill/test_machine.py $(ARGS)
 
 format: prepare ## Put the code into its format.
 	$(BIN)/ruff check --fix .

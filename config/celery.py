@@ -6,13 +6,13 @@ from typing import Any
 from celery import Celery
 from celery.signals import worker_init
 from django.core.exceptions import ImproperlyConfigured
-from kombu import Queue
+from kombu import Exchange, Queue
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 app = Celery("seckill")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.conf.task_queues = [Queue("settle"), Queue("sweep"), Queue("slow")]
+app.conf.task_queues = [Queue(name, Exchange(name), routing_key=name) for name in ("settle", "sweep", "slow")]
 app.autodiscover_tasks()
 
 

@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import signal
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,8 +30,11 @@ class Account:
         return self.run(["test", "-x", str(directory)], directory=Path("/")).returncode == 0
 
     def run(self, command: list[str], *, directory: Path) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end as this user, in `directory`, with its temporary files there."""
-        return subprocess.run(
+        """Run a command to its end as this user, in `directory`, with its temporary files there.
+
+        If this process is interrupted meanwhile, the command and all it has started are killed.
+        """
+        process = subprocess.Popen(
             command,
             user=self.uid,
             group=self.gid,
@@ -41,8 +45,15 @@ class Account:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            check=False,
+            start_new_session=True,
         )
+        with process:
+            try:
+                output, _ = process.communicate()
+            except BaseException:
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
+        return subprocess.CompletedProcess(command, process.returncode, output)
 
 
 def server_account() -> Account:

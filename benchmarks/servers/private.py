@@ -65,6 +65,11 @@ class PrivateServers:
         """The private Redis for cache and sessions (database 0) and broker (1); ServersError like the others."""
         return self._server("cache-redis")
 
+    def require_running(self) -> None:
+        """Raise ServersError with the end of its log when a private server has ended by itself."""
+        for server in self._servers.values():
+            server.require_running()
+
     def environment(self) -> dict[str, str]:
         """Return the variables config.settings reads to use these servers over plain HTTP on this machine."""
         return dict(self._variables)

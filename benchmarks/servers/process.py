@@ -32,6 +32,7 @@ START_TIMEOUT_SECONDS = 60  # Recovery after a kill under load takes MariaDB a w
 STOP_TIMEOUT_SECONDS = 2.5  # A server that needs longer is killed; both kinds recover from their logs.
 POLL_SECONDS = 0.02
 LOG_LINES_SHOWN = 15
+LOG_LINE_LENGTH_SHOWN = 1_000  # A traceback in JSON is one line of any length.
 
 PR_SET_PDEATHSIG = 1  # From linux/prctl.h.
 LIBC = ctypes.CDLL(None)
@@ -159,9 +160,14 @@ class Server:
         except ExecutorError as error:
             raise ServersError(f"{self.name} did not start:\n{self.log_end()}") from error
 
+    def require_running(self) -> None:
+        """Raise ServersError with the end of its log when it does not run, as after a crash."""
+        if not self.is_running:
+            raise ServersError(f"{self.name} has ended or never began:\n{self.log_end()}")
+
     def log_end(self) -> str:
         """Return the last lines of its log, for a message."""
-        return "\n".join(self._program.log.read_text(errors="replace").splitlines()[-LOG_LINES_SHOWN:])
+        return end_of(self._program.log)
 
     def terminate(self) -> None:
         """Ask the server to end without waiting for it; `stop` belongs to it."""
@@ -219,6 +225,12 @@ def free_port() -> int:
             probe.bind((HOST, port))
             return port
     raise ServersError(f"no port of {HOST} between {PORTS.start} and {PORTS.stop} could be had")
+
+
+def end_of(log: Path) -> str:
+    """Return the last lines of a log, each cut to a length that can be read."""
+    lines = log.read_text(errors="replace").splitlines()[-LOG_LINES_SHOWN:]
+    return "\n".join(line[:LOG_LINE_LENGTH_SHOWN] for line in lines)
 
 
 def end_with_parent(parent_pid: int) -> None:

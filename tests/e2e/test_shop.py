@@ -2,6 +2,7 @@
 
 from statistics import quantiles
 
+import pytest
 from django.utils import timezone
 
 from benchmarks.servers import PrivateServers
@@ -16,8 +17,16 @@ from tests.support.state import assert_settled_state, numbers
 from tests.support.threads import run_together
 from tests.support.web import Browser, wait_until
 
+pytestmark = pytest.mark.usefixtures("all_running")
+
 BROWSERS = 16
 RUSH = 320
+
+
+@pytest.fixture
+def all_running(running: ShopProcesses) -> None:
+    """Start again what an earlier test has ended."""
+    running.start()
 
 
 def rush(running: ShopProcesses, tickets: list[str]) -> tuple[list[str], list[float]]:

@@ -1,0 +1,116 @@
+"""What a shop needs before it can open: tables, goods in the warehouse, and a sale. Needs Django set up.
+
+Everything can be done again in the same database: goods, receipts and accounts are made once, a sale is a new one.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+from django.core.management import call_command
+from django.db import transaction
+from django.utils import timezone
+
+from inventory.models import Product, Sku, Stock, StockMovement
+from inventory.services import receive
+from seckill.gate.keys import BucketRef
+from seckill.models import FlashSale, SaleItem, SalePool
+
+RECEIVED_UNITS = 500
+SALE_LASTS = timedelta(hours=1)
+FLASH_PRICE_FACTOR = Decimal("0.6")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """A SKU to be."""
+
+    code: str
+    name: str
+    list_price: Decimal
+
+
+PRODUCTS: dict[str, tuple[Variant, ...]] = {
+    "无线降噪耳机 · Wireless noise-cancelling headphones": (
+        Variant(code="HP-700-BLK", name="曜石黑 · Obsidian", list_price=Decimal("1299.00")),
+        Variant(code="HP-700-WHT", name="月光白 · Moonlight", list_price=Decimal("1299.00")),
+    ),
+    "智能手机 · Smartphone N12": (
+        Variant(code="PH-N12-256", name="256 GB", list_price=Decimal("4599.00")),
+        Variant(code="PH-N12-512", name="512 GB", list_price=Decimal("5299.00")),
+    ),
+    "机械键盘 · Mechanical keyboard": (
+        Variant(code="KB-87-RED", name="87 键 红轴 · 87 keys, linear", list_price=Decimal("399.00")),
+        Variant(code="KB-87-BRN", name="87 键 茶轴 · 87 keys, tactile", list_price=Decimal("399.00")),
+    ),
+    "明前龙井 · Longjing green tea, first picking": (
+        Variant(code="TEA-LJ-100", name="100 克 · 100 g", list_price=Decimal("268.00")),
+        Variant(code="TEA-LJ-250", name="250 克 · 250 g", list_price=Decimal("598.00")),
+    ),
+    "跑步鞋 · Running shoes": (
+        Variant(code="SH-RUN-40", name="40 码 · EU 40", list_price=Decimal("699.00")),
+        Variant(code="SH-RUN-42", name="42 码 · EU 42", list_price=Decimal("699.00")),
+        Variant(code="SH-RUN-44", name="44 码 · EU 44", list_price=Decimal("699.00")),
+    ),
+    "手冲咖啡壶 · Pour-over kettle": (
+        Variant(code="KT-600-STL", name="600 毫升 不锈钢 · 600 ml, steel", list_price=Decimal("219.00")),
+    ),
+}
+ON_SALE = "PH-N12-256"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenedSale:
+    """A sale of one item in a pool of its own, with a limit of one unit a buyer."""
+
+    sale_id: int
+    item_id: int
+    item_name: str
+    bucket: BucketRef
+    units: int
+    opens_at: datetime
+
+
+def migrate() -> None:
+    """Bring the tables up to date."""
+    call_command("migrate", verbosity=0)
+
+
+def stock_catalogue() -> None:
+    """Write the products that are not there yet and receive goods for each SKU, once."""
+    now = timezone.now()
+    for name, variants in PRODUCTS.items():
+        product, _ = Product.objects.get_or_create(name=name)
+        for variant in variants:
+            sku, _ = Sku.objects.get_or_create(
+                code=variant.code,
+                defaults={"product": product, "name": variant.name, "list_price": variant.list_price},
+            )
+            _receive_once(sku_id=sku.pk, units=RECEIVED_UNITS, reference=f"catalogue:{variant.code}", now=now)
+
+
+def schedule_sale(*, name: str, units: int, opens_at: datetime) -> OpenedSale:
+    """Write a draft sale that waits for its preheat; the warehouse is filled up if it has not the units."""
+    now = timezone.now()
+    sku = Sku.objects.select_related("product").get(code=ON_SALE)
+    with transaction.atomic():
+        sale = FlashSale.objects.create(name=name, opens_at=opens_at, closes_at=opens_at + SALE_LASTS)
+        pool = SalePool.objects.create(sale=sale, name=sku.product.name[:100], limit_per_buyer=1)
+        price = (sku.list_price * FLASH_PRICE_FACTOR).quantize(Decimal("0.01"))
+        item = SaleItem.objects.create(pool=pool, sku=sku, price=price, units=units)
+        missing = units - Stock.objects.get(sku=sku).on_hand
+        if missing > 0:
+            _receive_once(sku_id=sku.pk, units=missing, reference=f"for-sale:{sale.pk}", now=now)
+    return OpenedSale(
+        sale_id=sale.pk,
+        item_id=item.pk,
+        item_name=f"{sku.product.name}, {sku.name}",
+        bucket=BucketRef(pool_id=pool.pk, number=0),
+        units=units,
+        opens_at=opens_at,
+    )
+
+
+def _receive_once(*, sku_id: int, units: int, reference: str, now: datetime) -> None:
+    if not StockMovement.objects.filter(reference=reference).exists():
+        receive(sku_id=sku_id, units=units, reference=reference, now=now)

@@ -1,0 +1,164 @@
+"""The verdict on a sale: what MySQL and Redis say themselves, held against the laws and against what buyers were told.
+
+Needs Django set up.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from benchmarks.plan import End, Outcome, Result
+from inventory.models import StockMovement
+from orders.models import Order
+from seckill.gate.keys import BucketRef
+from seckill.models import Bucket, Incident, ItemBucket, Reservation
+from seckill.outcomes import account_of
+from seckill.reconciliation import BucketReport, Verdict, reconcile_bucket
+from seckill.selectors import gate_numbers
+from seckill.states import ReservationState
+
+EXAMPLES_MAX = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Books:
+    """What MySQL and Redis say of a sale of one item with a limit of one.
+
+    `owners` has the buyer of each order number, `ledger_units` the sum of the item's account, `incidents` what the shop
+    itself found wrong, mended since or not; `left_in_redis` is None and `law_7` empty when Redis cannot be asked.
+    """
+
+    allocated: int
+    sold: int
+    owners: Mapping[str, int]
+    order_units: int
+    settled_units: int
+    refused: Mapping[str, int]
+    ledger_units: int
+    left_in_redis: int | None
+    incidents: Sequence[str]
+    law_7: BucketReport
+
+    @property
+    def left_in_mysql(self) -> int:
+        """Units that no settled reservation has."""
+        return self.allocated - self.sold
+
+    @property
+    def oversold(self) -> int:
+        """Units beyond those allocated, by whichever count is highest."""
+        return max(0, max(self.sold, self.order_units, self.settled_units) - self.allocated)
+
+    @property
+    def duplicate_orders(self) -> int:
+        """Orders beyond each buyer's first."""
+        return len(self.owners) - len(set(self.owners.values()))
+
+
+def read_books(*, bucket: BucketRef, item_id: int) -> Books:
+    """Read a sale's numbers and reconcile it."""
+    row = Bucket.objects.get(pool_id=bucket.pool_id, number=bucket.number)
+    units = ItemBucket.objects.get(bucket_id=row.pk, item_id=item_id)
+    orders = list(orders_of(bucket).values_list("number", "buyer_id", "quantity"))
+    reservations = list(Reservation.objects.filter(pool_id=bucket.pool_id).values_list("state", "reason", "quantity"))
+    incidents = Incident.objects.filter(pool_id=bucket.pool_id).order_by("pk")
+    snapshot = gate_numbers(bucket=bucket)
+    account = account_of(item_id=item_id, bucket=bucket)
+    return Books(
+        allocated=units.allocated,
+        sold=units.sold,
+        owners={number: buyer_id for number, buyer_id, _ in orders},
+        order_units=sum(quantity for _, _, quantity in orders),
+        settled_units=sum(quantity for state, _, quantity in reservations if state == ReservationState.SETTLED),
+        refused=Counter(reason for state, reason, _ in reservations if state == ReservationState.REFUSED),
+        ledger_units=sum(StockMovement.objects.filter(account=account).values_list("units", flat=True)),
+        left_in_redis=None if snapshot is None else snapshot.left.get(item_id),
+        incidents=[f"{kind}, {detail}" for kind, detail in incidents.values_list("kind", "detail")],
+        law_7=reconcile_bucket(bucket=bucket, clock=timezone.now),
+    )
+
+
+def orders_of(bucket: BucketRef) -> QuerySet[Order]:
+    """Return the orders that came from a pool; their numbers begin with it."""
+    return Order.objects.filter(number__startswith=f"{bucket.pool_id}-")
+
+
+def broken_laws(*, books: Books, result: Result) -> list[str]:
+    """Say in words what must not be, a sentence each; empty when all is as it must be."""
+    return [*_broken_in_books(books), *_lies(books=books, outcomes=result.outcomes), *_failures(result.outcomes)]
+
+
+def _broken_in_books(books: Books) -> Iterator[str]:
+    if books.oversold:
+        yield (
+            f"Law 1, never oversold: of {books.allocated} units MySQL counts {books.sold} as sold, has orders for"
+            f" {books.order_units} and reservations for {books.settled_units}."
+        )
+    if books.duplicate_orders:
+        twice = [buyer for buyer, orders in Counter(books.owners.values()).items() if orders > 1]
+        yield f"Law 2, one unit a buyer: {_some('buyer', twice)} more than one order."
+    if len({books.sold, books.order_units, books.settled_units}) > 1:
+        yield (
+            f"Law 3, one fate: {books.sold} units are counted as sold, orders have {books.order_units},"
+            f" reservations {books.settled_units}."
+        )
+    if books.ledger_units != books.left_in_mysql:
+        yield (
+            f"Law 10, the ledger: its account has {books.ledger_units} units,"
+            f" allocated minus sold is {books.left_in_mysql}."
+        )
+    if books.law_7.verdict != Verdict.BALANCED:
+        yield f"Law 7, conservation: {books.law_7.verdict.label}, {law_7_text(books) or books.law_7.explanation}."
+    for incident in books.incidents:
+        yield f"The shop itself noticed something that must not be: {incident}."
+
+
+def law_7_text(books: Books) -> str:
+    """Write law 7 with its numbers; "" when Redis could not be asked."""
+    return "; ".join(
+        f"allocated {item.allocated} = sold {item.sold} + left {item.left} + in flight {item.in_flight}"
+        f" + owed {item.owed} + drift {item.drift}"
+        for item in books.law_7.items
+    )
+
+
+def _lies(*, books: Books, outcomes: tuple[Outcome, ...]) -> Iterator[str]:
+    """Law 6, nobody is lied to: compare what each buyer was told with the orders."""
+    told = {outcome.order_no: outcome for outcome in outcomes}
+    promised = {number: outcome.buyer_id for number, outcome in told.items() if outcome.end is End.CONFIRMED}
+    missing = [number for number, buyer_id in promised.items() if books.owners.get(number) != buyer_id]
+    if missing:
+        yield f"Law 6, nobody is lied to: {_some('confirmed order', missing)} no row in MySQL for its buyer."
+    sent_away = [n for n in books.owners if n in told and told[n].end in {End.TURNED_AWAY, End.REFUSED, End.RETURNED}]
+    if sent_away:
+        yield f"Law 6, nobody is lied to: {_some('order', sent_away)} a buyer who was told there is none."
+    strangers = [number for number in books.owners if number not in told]
+    if strangers:
+        yield f"Law 3, one fate: {_some('order', strangers)} nobody who asked for it."
+    dropped = [n for n, outcome in told.items() if outcome.was_accepted and outcome.end is End.TURNED_AWAY]
+    if dropped:
+        yield f"Law 6, nobody is lied to: {_some('accepted purchase', dropped)} been forgotten."
+    sold_out = sum(1 for outcome in outcomes if outcome.reason == "sold_out")
+    if sold_out and books.left_in_mysql:
+        yield (
+            f"Law 6, nobody is lied to: buyers were told that everything is taken ({sold_out}),"
+            f" but there are units left ({books.left_in_mysql})."
+        )
+
+
+def _failures(outcomes: tuple[Outcome, ...]) -> Iterator[str]:
+    """Every buyer must reach a definite end."""
+    reasons = Counter(outcome.reason for outcome in outcomes if outcome.end is End.FAILED)
+    for reason, buyers in reasons.most_common(EXAMPLES_MAX):
+        yield f"No definite end for {buyers} {'buyer' if buyers == 1 else 'buyers'}: {reason}."
+
+
+def _some(noun: str, examples: list[int] | list[str]) -> str:
+    """Write "2 orders (a, b) have", so many examples at most."""
+    shown = ", ".join(str(example) for example in examples[:EXAMPLES_MAX])
+    dots = ", …" if len(examples) > EXAMPLES_MAX else ""
+    many = len(examples) > 1
+    return f"{len(examples)} {noun}{'s' if many else ''} ({shown}{dots}) {'have' if many else 'has'}"

@@ -1,0 +1,289 @@
+"""A shop under random operations and faults, on the real stores, against the laws.
+
+Each run has a sale of its own. Whatever happened, the shop must come to rest by what runs by itself:
+sweep, rebuild, settlement, returns, reconciliation.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import DatabaseError
+from django.db.models import Sum
+from django.utils import timezone
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+
+from orders.errors import TransitionRefused
+from orders.models import Order
+from orders.services import cancel_order, expire_orders
+from seckill import decisions, reconciliation, settlement
+from seckill.errors import GateUnavailable, PurchaseRefused
+from seckill.gate import gate
+from seckill.gate.connection import raw_client
+from seckill.gate.entries import QueueEntry
+from seckill.models import ItemBucket, Reservation
+from seckill.purchase import purchase
+from seckill.rebuild import rebuild_bucket
+from seckill.repair import reconcile_and_repair
+from seckill.returns import return_closed_orders
+from seckill.settlement import settle_bucket
+from seckill.states import RefusalReason
+from seckill.sweep import examine
+from seckill.tickets import read_ticket
+from tests.support.shop import make_buyers, open_sale, ticket_of
+
+UNITS = 4
+LIMIT = 2
+BUYERS = 4
+ROUNDS_TO_REST_MAX = 20
+
+
+class Crash(Exception):
+    """Stands for a process that died at a step."""
+
+
+class ShopMachine(RuleBasedStateMachine):
+    """One item, four units, a limit of two, four buyers with many tickets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shop = open_sale(units=UNITS, limit=LIMIT)
+        self.buyers = make_buyers(BUYERS)
+        self.tickets: list[str] = []
+        self.accepted: dict[str, int] = {}
+        self.saved: list[bytes] | None = None
+        self.was_rolled_back = False
+        self.was_tampered_with = False
+
+    @rule(buyer=st.integers(0, BUYERS - 1), quantity=st.integers(1, 2))
+    def buy(self, buyer: int, quantity: int) -> None:
+        """Buy with a new ticket."""
+        self.tickets.append(ticket_of(self.shop, self.buyers[buyer]))
+        self._purchase(self.tickets[-1], quantity)
+
+    @precondition(lambda self: self.tickets)
+    @rule(data=st.data())
+    def repeat(self, data: st.DataObject) -> None:
+        """Send an old ticket again: who was accepted is accepted again, as long as nothing was forgotten."""
+        ticket = data.draw(st.sampled_from(self.tickets))
+        number = read_ticket(ticket).order_no
+        is_accepted = self._purchase(ticket, self.accepted.get(number, 1))
+        if number in self.accepted and not self.was_rolled_back:
+            assert is_accepted is not False
+
+    def _purchase(self, ticket: str, quantity: int) -> bool | None:
+        """Return whether it was accepted; None when Redis cannot say."""
+        try:
+            self.accepted[purchase(ticket=ticket, quantity=quantity).order_no] = quantity
+        except GateUnavailable:
+            return None
+        except PurchaseRefused:
+            return False
+        return True
+
+    @rule()
+    def settle(self) -> None:
+        """A worker comes."""
+        with unavailable_is_fine():
+            settle_bucket(bucket=self.shop.bucket, clock=timezone.now)
+
+    @rule()
+    def settle_and_die(self) -> None:
+        """A worker dies between the commit and Redis."""
+        with dying_at(settlement, "_tell_redis"), unavailable_is_fine():
+            settle_bucket(bucket=self.shop.bucket, clock=timezone.now)
+
+    @rule(data=st.data())
+    def cancel(self, data: st.DataObject) -> None:
+        """A buyer cancels one of his orders."""
+        orders = list(self._orders().order_by("pk"))
+        if orders:
+            order = data.draw(st.sampled_from(orders))
+            try:
+                cancel_order(number=order.number, buyer_id=order.buyer_id, now=timezone.now())
+            except TransitionRefused:
+                assert order.closed_at is not None
+
+    @rule()
+    def expire(self) -> None:
+        """All unpaid orders run out of time."""
+        self._orders().update(pay_by_at=timezone.now() - timedelta(seconds=1))
+        expire_orders(now=timezone.now(), batch_size=100)
+
+    @rule()
+    def give_back(self) -> None:
+        """The return job runs."""
+        return_closed_orders(clock=timezone.now)
+
+    @rule()
+    def give_back_and_die(self) -> None:
+        """The return job dies before it has told Redis."""
+        with dying_at(gate, "restock"):
+            return_closed_orders(clock=timezone.now)
+
+    @rule()
+    def reconcile(self) -> None:
+        """A minute is over."""
+        self._reconcile()
+
+    @rule()
+    def sweep(self) -> None:
+        """The sweep runs, and a rebuild where it wants one."""
+        if examine(bucket=self.shop.bucket):
+            rebuild_bucket(bucket=self.shop.bucket, clock=timezone.now)
+
+    @rule()
+    def rebuild_for_nothing(self) -> None:
+        """Somebody rebuilds a sound bucket."""
+        rebuild_bucket(bucket=self.shop.bucket, clock=timezone.now)
+
+    @rule()
+    def fsync(self) -> None:
+        """Redis writes its file."""
+        if all(raw_client().exists(key) for key in self.shop.bucket.keys):
+            self.saved = [raw_client().dump(key) for key in self.shop.bucket.keys]
+
+    @precondition(lambda self: self.saved is not None)
+    @rule()
+    def restart_and_forget(self) -> None:
+        """Redis restarts with what the file had: another run id, and the last writes gone."""
+        assert self.saved is not None
+        for key, value in zip(self.shop.bucket.keys, self.saved, strict=True):
+            raw_client().restore(key, 0, value, replace=True)
+        raw_client().hset(self.shop.bucket.keys[1], "run_id", "the run before")
+        self.saved, self.was_rolled_back = None, True
+
+    @rule(part=st.integers(0, 4))
+    def lose_a_key(self, part: int) -> None:
+        """A key vanishes; what stood in the queue or in a receipt alone is forgotten with it."""
+        raw_client().delete(self.shop.bucket.keys[part])
+        self.was_rolled_back = True
+
+    @rule(units=st.sampled_from([-1, 1, 2]))
+    def tamper(self, units: int) -> None:
+        """Somebody changes the stock by hand."""
+        key, field = self.shop.bucket.keys[0], f"{self.shop.item.pk}:left"
+        if int(raw_client().hget(key, field) or 0) + units >= 0 and raw_client().hexists(key, field):
+            raw_client().hincrby(key, field, units)
+            self.was_tampered_with = True
+
+    @rule(buyer=st.integers(0, BUYERS - 1))
+    def forget_a_buyer(self, buyer: int) -> None:
+        """Somebody takes a buyer's mark away: MySQL has to keep the limit alone."""
+        if raw_client().hdel(self.shop.bucket.keys[2], str(self.buyers[buyer].pk)):
+            self.was_tampered_with = True
+
+    @invariant()
+    def laws(self) -> None:
+        """Laws 1, 2 and 3 in MySQL at every moment, and law 7 while nobody has interfered."""
+        unit = ItemBucket.objects.get(item_id=self.shop.item.pk)
+        settled = Reservation.objects.filter(pool_id=self.shop.pool.pk, state="SETTLED")
+        assert unit.sold <= UNITS
+        assert unit.sold == (settled.aggregate(units=Sum("quantity"))["units"] or 0)
+        held = settled.values_list("limit_key").annotate(units=Sum("quantity")).order_by()
+        assert all(units <= LIMIT for _, units in held)
+        if not self.was_tampered_with and not self.was_rolled_back and not examine(bucket=self.shop.bucket):
+            assert [item.drift for item in reconciliation._compare(self.shop.bucket).items] == [0]
+
+    def teardown(self) -> None:
+        """Let everything that runs by itself run; then nobody is lost and nothing is left over."""
+        for n in range(ROUNDS_TO_REST_MAX):
+            self.sweep()
+            self.settle()
+            self.give_back()
+            self._reconcile(ahead=timedelta(seconds=31 * (n + 1)))
+            if self._is_at_rest():
+                break
+        assert self._is_at_rest()
+        if not self.was_rolled_back:
+            fates = set(Reservation.objects.filter(pool_id=self.shop.pool.pk).values_list("order_no", flat=True))
+            assert set(self.accepted) <= fates
+        if not self.was_rolled_back and not self.was_tampered_with:
+            assert not Reservation.objects.filter(pool_id=self.shop.pool.pk, state="REFUSED").exists()
+
+    def _is_at_rest(self) -> bool:
+        if examine(bucket=self.shop.bucket):
+            return False
+        unit = ItemBucket.objects.get(item_id=self.shop.item.pk)
+        snapshot = gate.snapshot(bucket=self.shop.bucket, entries_max=0)
+        receipts = raw_client().hvals(self.shop.bucket.keys[3])
+        return (
+            snapshot.queue_length == 0
+            and snapshot.queued == {self.shop.item.pk: 0}
+            and snapshot.left == {self.shop.item.pk: unit.allocated - unit.sold}
+            and not any(receipt.startswith(b"queued") for receipt in receipts)
+            and not Reservation.objects.filter(owed_at__isnull=False, pool_id=self.shop.pool.pk).exists()
+        )
+
+    def _orders(self) -> Any:
+        return Order.objects.filter(number__startswith=f"{self.shop.pool.pk}-")
+
+    def _reconcile(self, *, ahead: timedelta = timedelta()) -> None:
+        def clock() -> datetime:
+            return timezone.now() + ahead
+
+        reconcile_and_repair(bucket=self.shop.bucket, clock=clock)
+
+
+@contextmanager
+def unavailable_is_fine() -> Iterator[None]:
+    """Let a job give up on a bucket that awaits its rebuild, and let a process die."""
+    try:
+        yield
+    except (GateUnavailable, Crash):
+        return
+
+
+@contextmanager
+def dying_at(module: Any, name: str) -> Iterator[None]:
+    """Make a function the last thing a process does."""
+
+    def die(**_: object) -> None:
+        raise Crash
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, name, die)
+        try:
+            yield
+        except Crash:
+            return
+
+
+def run(*, examples: int, phases: tuple[Phase, ...]) -> None:
+    """Run the machine so many times."""
+    run_state_machine_as_test(
+        ShopMachine,
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=25,
+            deadline=None,
+            phases=phases,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(0)
+def test_a_machine_of_operations_and_faults() -> None:
+    """At least 200 runs; ``SOAK_EXAMPLES`` makes them more, see ``make soak``."""
+    run(examples=int(os.environ.get("SOAK_EXAMPLES", "200")), phases=(Phase.generate, Phase.shrink))
+
+
+@pytest.mark.slow
+def test_control_a_second_fate_for_a_known_number_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine's control: settlement that refuses what it has settled, when it sees it again."""
+
+    def another_fate(*, entry: QueueEntry, fate: object) -> decisions.Decision:
+        del fate
+        return decisions._refused(entry=entry, reason=RefusalReason.PHANTOM, units_owed=entry.quantity)
+
+    monkeypatch.setattr(decisions, "_repeat", another_fate)
+    with pytest.raises((AssertionError, DatabaseError)):
+        run(examples=400, phases=(Phase.generate,))
