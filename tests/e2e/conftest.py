@@ -29,9 +29,9 @@ def test_environment(servers: PrivateServers, django_db_setup: None) -> dict[str
     return {**servers.environment(), "DATABASE_URL": f"{base}/{connection.settings_dict['NAME']}"}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def running(test_environment: dict[str, str], django_db_blocker: DjangoDbBlocker) -> Iterator[ShopProcesses]:
-    """Granian, a worker and beat."""
+    """Granian, a worker and beat; gone before other tests, which want nobody to settle behind their backs."""
     worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
     with ShopProcesses(directory=ROOT / "var" / "test" / f"shop-{worker}", environment=test_environment) as shop:
         shop.start()

@@ -58,6 +58,7 @@ def test_ctrl_c_leaves_nothing_behind() -> None:
     family: list[psutil.Process] = []
 
     def is_serving() -> bool:
+        assert demo.poll() is None, demo.communicate()[0].decode()
         family[:] = psutil.Process(demo.pid).children(recursive=True)
         return any("granian" in " ".join(process.cmdline()) for process in family)
 
