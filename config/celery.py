@@ -7,6 +7,10 @@ from celery import Celery
 from celery.signals import worker_init
 from django.core.exceptions import ImproperlyConfigured
 from kombu import Exchange, Queue
+from kombu.transport.redis import Channel
+
+# Nor does a closing channel put back what was not finished: see the transport options in the settings.
+Channel.do_restore = False
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 

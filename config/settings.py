@@ -164,7 +164,9 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 1_000_000
 
 CELERY_BROKER_URL = env.str("BROKER_URL", default=env.str("CACHE_REDIS_URL"))
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 600, "socket_connect_timeout": 2, "socket_keepalive": True}
+# On Redis no message is acknowledged. Acknowledging one on a connection that was lost meanwhile ends the worker with an
+# AttributeError (kombu 5.7), and a message is only a wake-up call: the sweep replaces a lost one within a second.
+CELERY_BROKER_TRANSPORT_OPTIONS = {"ack_emulation": False, "socket_connect_timeout": 2, "socket_keepalive": True}
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True

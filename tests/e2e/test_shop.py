@@ -3,6 +3,7 @@
 from statistics import quantiles
 
 import pytest
+from django.db import connection, transaction
 from django.utils import timezone
 
 from benchmarks.servers import PrivateServers
@@ -10,8 +11,10 @@ from benchmarks.shop import Shop as ShopProcesses
 from orders.models import Order
 from seckill.gate import gate
 from seckill.order_numbers import bucket_of
+from seckill.outcomes import lock_bucket
 from seckill.reconciliation import Verdict, reconcile_bucket
 from seckill.tickets import read_ticket
+from tests.support.broker import is_broker_up
 from tests.support.shop import Shop, make_ticket, make_tickets, open_sale
 from tests.support.state import assert_settled_state, numbers
 from tests.support.threads import run_together
@@ -49,6 +52,16 @@ def p99(seconds: list[float]) -> float:
 
 def wait_for_orders(number: int, *, seconds: float) -> float:
     return wait_until(lambda: Order.objects.count() == number, seconds=seconds)
+
+
+def is_lock_wanted() -> bool:
+    """Tell whether a worker waits for a bucket's lock, in the middle of its task."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT COUNT(*) FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND info LIKE %s",
+            ["%seckill_bucket%FOR UPDATE%"],
+        )
+        return bool(cursor.fetchone()[0])
 
 
 def wait_until_quiet(shop: Shop) -> None:
@@ -92,6 +105,26 @@ def test_a_stopped_broker_delays_no_purchase(running: ShopProcesses, servers: Pr
     wait_for_orders(3 * RUSH, seconds=30)
     wait_until_quiet(shop)
     assert_settled_state(shop, sold=3 * RUSH)
+
+
+def test_a_broker_restarted_in_the_middle_of_tasks_ends_no_worker(
+    running: ShopProcesses, servers: PrivateServers
+) -> None:
+    """CASES 27: three restarts in three seconds, while tasks are under way; the same worker finishes the work."""
+    shop = open_sale(units=RUSH)
+    tickets = make_tickets(shop, RUSH)
+    with transaction.atomic():
+        lock_bucket(shop.bucket)
+        rush(running, tickets[: RUSH // 2])
+        wait_until(is_lock_wanted, seconds=10)
+        for _ in range(3):
+            servers.cache_redis.restart()
+            wait_until(is_broker_up, seconds=5)
+    rush(running, tickets[RUSH // 2 :])
+    wait_for_orders(RUSH, seconds=20)
+    wait_until_quiet(shop)
+    running.require_running()
+    assert_settled_state(shop, sold=RUSH)
 
 
 def test_a_purchase_whose_publisher_crashed_is_an_order_within_two_seconds(running: ShopProcesses) -> None:

@@ -6,6 +6,7 @@ import time
 
 from django.conf import settings
 from redis import Redis
+from redis.exceptions import RedisError
 
 from seckill.gate.keys import BucketRef
 
@@ -21,6 +22,15 @@ def empty_queues() -> None:
     """Throw away what earlier tests published; the broker's own tables stay."""
     with broker() as client:
         client.delete("settle", "sweep", "slow")
+
+
+def is_broker_up() -> bool:
+    """Tell whether the broker answers."""
+    with broker() as client:
+        try:
+            return bool(client.ping())
+        except RedisError:
+            return False
 
 
 def settle_messages() -> list[BucketRef]:
