@@ -14,14 +14,6 @@ from benchmarks.shop import Shop as ShopProcesses
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Everything here is slow, and stays on one worker, which then starts the shop once."""
-    for item in items:
-        if "/e2e/" in str(item.path):
-            item.add_marker(pytest.mark.slow)
-            item.add_marker(pytest.mark.xdist_group("e2e"))
-
-
 @pytest.fixture(scope="session")
 def test_environment(servers: PrivateServers, django_db_setup: None) -> dict[str, str]:
     """The environment of a process that shall use the test database."""

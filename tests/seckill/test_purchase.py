@@ -225,9 +225,11 @@ def test_lost_reply_expired_ticket_and_new_ticket_together(proxied_gate: Proxy) 
     shop = open_sale(units=5)
     (buyer,) = make_buyers(1)
     ticket, new = ticket_of(shop, buyer), ticket_of(shop, buyer)
+    assert buy(ticket, 2) == "LimitReached"  # so that the connection is there, and the reply lost is the script's
     proxied_gate.swallow_next_reply()
     with pytest.raises(GateUnavailable):
         purchase(ticket=ticket, quantity=1)
+    assert numbers(shop).left == {shop.item.pk: 4}
     order_no = read_ticket(ticket).order_no
     shop.item.pool.sale.closes_at = timezone.now() - timedelta(days=1)
     expired = sign_ticket(order_no=order_no, item=shop.item, buyer_id=buyer.pk, key=str(buyer.pk))
