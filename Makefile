@@ -34,10 +34,12 @@ check: prepare ## Lint, check types, imports, migrations and the settings for pr
 	$(SERVERS) env HTTPS=1 $(BIN)/python manage.py check --deploy --fail-level WARNING --database default
 
 test: prepare ## Run all tests on real servers; ARGS="-k name" to choose.
-	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	$(BIN)/python -m pytest -n 2 --ignore tests/e2e $(ARGS)
+	@# The running shop alone: it measures, and two of it would be in each other's way.
+	$(BIN)/python -m pytest tests/e2e $(ARGS)
 
 test-fast: prepare ## Run the tests that take less than a minute together.
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -n 2 -m "not slow" $(ARGS)
 
 soak: prepare ## Run the machine of random operations and faults for minutes; SOAK_EXAMPLES=5000.
 	SOAK_EXAMPLES=$${SOAK_EXAMPLES:-2000} $(BIN)/python -m pytest --timeout=0 tests/seckill/test_machine.py $(ARGS)

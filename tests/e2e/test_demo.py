@@ -12,8 +12,7 @@ import pytest
 
 from tests.support.web import wait_until
 
-# One worker runs both: the demo's directory is for one demo at a time.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("e2e")]
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMMAND = [sys.executable, "-m", "benchmarks.demo", "--buyers", "200", "--units", "20"]

@@ -20,8 +20,7 @@ from tests.support.state import assert_settled_state, numbers
 from tests.support.threads import run_together
 from tests.support.web import Browser, wait_until
 
-# One worker runs all of it, so that the shop is started once and not twice beside itself.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("e2e"), pytest.mark.usefixtures("all_running")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("all_running")]
 
 BROWSERS = 16
 RUSH = 320
