@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
 from orders.models import Order
@@ -13,6 +13,7 @@ from seckill.conf import Limits
 from seckill.errors import BucketUnsound, SettlementError
 from seckill.gate.connection import raw_client
 from seckill.models import DeadLetter, Incident, ItemBucket, Reservation
+from seckill.outcomes import lock_bucket
 from seckill.reconciliation import Verdict, reconcile_bucket
 from seckill.settlement import settle_bucket
 from seckill.sweep import look_over
@@ -253,6 +254,49 @@ def test_one_number_for_two_orders_in_one_batch_is_a_fork() -> None:
     assert open_incidents() == ["queue_forked"]
     rebuild_one(shop.bucket.pool_id, 0)
     assert_settled_state(shop, sold=2)
+
+
+def test_the_unique_key_alone_finds_a_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second of two guards: without the look beforehand, MySQL itself refuses the number."""
+    shop = open_sale(units=3)
+    buy(make_ticket(shop))
+    settle(shop)
+    raw_client().hincrby(shop.bucket.keys[1], "seq", -1)
+    buy(make_ticket(shop))
+    monkeypatch.setattr("seckill.outcomes._require_unused_numbers", lambda **_: None)
+    assert settle(shop) == 0
+    assert Reservation.objects.count() == 1
+    assert open_incidents() == ["queue_forked"]
+
+
+def test_redis_and_mysql_differing_about_an_order_is_an_incident(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MySQL's row stands, the entry is confirmed, and somebody is told."""
+    shop = open_sale(units=3)
+    buy(make_ticket(shop))
+    with monkeypatch.context() as patch:
+        patch.setattr(settlement, "_tell_redis", lambda **_: 0)
+        settle(shop)
+    Reservation.objects.update(buyer_id=10**9)
+    assert settle(shop) == 1
+    assert open_incidents() == ["order_differs"]
+
+
+def test_a_lock_that_is_held_too_long_interrupts_and_refuses_nobody() -> None:
+    """CASES 35: 1205 is passing; no incident, and the next run does the work."""
+    shop = open_sale(units=3)
+    buy(make_ticket(shop))
+
+    def settle_impatiently(_: int) -> int:
+        with connection.cursor() as cursor:
+            cursor.execute("SET SESSION innodb_lock_wait_timeout = 1")
+        return settle(shop)
+
+    with transaction.atomic():
+        lock_bucket(shop.bucket)
+        assert run_together(settle_impatiently, [0]) == [0]
+    assert open_incidents() == []
+    assert settle(shop) == 1
+    assert_settled_state(shop, sold=1)
 
 
 def test_one_entry_twice_is_one_order() -> None:
