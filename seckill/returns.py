@@ -16,7 +16,7 @@ from django.db.models import F
 
 from inventory.services import Kind as MovementKind
 from inventory.services import Movement, put_into_warehouse, record
-from orders.selectors import DueReturn, due_returns
+from orders.selectors import DueReturn, pages_of_due_returns
 from orders.services import units_taken_back
 from orders.states import UnitsTo
 from seckill.conf import LIMITS
@@ -24,12 +24,15 @@ from seckill.errors import GateUnavailable, NotPreheated, SettlementError, Unkno
 from seckill.gate import gate
 from seckill.gate.gate import Restock
 from seckill.gate.keys import BucketRef
+from seckill.incidents import Severity, open_incident, resolve_incident
 from seckill.models import Bucket, FlashSale, ItemBucket, Reservation
 from seckill.order_numbers import bucket_of
 from seckill.outcomes import account_of, lock_bucket, pool_facts
 from seckill.states import ReservationState, SaleState
 
 logger = logging.getLogger(__name__)
+
+STUCK = "returns_stuck"
 
 
 def return_closed_orders(*, clock: Callable[[], datetime]) -> int:
@@ -39,18 +42,34 @@ def return_closed_orders(*, clock: Callable[[], datetime]) -> int:
     never holds up the others.
     """
     taken = 0
-    for bucket, due in _by_bucket(due_returns(count_max=LIMITS.batch_size)).items():
-        try:
-            taken += take_back(bucket=bucket, due=due, now=clock())
-        except DatabaseError as error:
-            logger.warning("returns of bucket %s have to wait: %s", bucket, error)
-            connection.close_if_unusable_or_obsolete()
+    for page in pages_of_due_returns(page_size=LIMITS.batch_size):
+        for bucket, due in _by_bucket(page).items():
+            taken += _try_to_take_back(bucket=bucket, due=due, now=clock())
+        _pay_what_can_be_paid(clock=clock)
+    _pay_what_can_be_paid(clock=clock)
+    return taken
+
+
+def _try_to_take_back(*, bucket: BucketRef, due: Sequence[DueReturn], now: datetime) -> int:
+    try:
+        taken = take_back(bucket=bucket, due=due, now=now)
+        if taken:
+            resolve_incident(kind=STUCK, bucket=bucket, now=now)
+        return taken
+    except DatabaseError as error:
+        logger.warning("returns of bucket %s have to wait: %s", bucket, error)
+        connection.close_if_unusable_or_obsolete()
+    except SettlementError as error:
+        open_incident(kind=STUCK, severity=Severity.CRITICAL, bucket=bucket, detail=str(error), now=now)
+    return 0
+
+
+def _pay_what_can_be_paid(*, clock: Callable[[], datetime]) -> None:
     for bucket in buckets_in_debt():
         try:
             pay_debts(bucket=bucket, now=clock())
         except (GateUnavailable, NotPreheated) as error:
             logger.warning("bucket %s cannot be restocked yet: %s", bucket, error)
-    return taken
 
 
 def take_back(*, bucket: BucketRef, due: Sequence[DueReturn], now: datetime) -> int:

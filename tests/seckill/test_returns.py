@@ -13,9 +13,10 @@ from orders.models import Order, OrderEvent
 from orders.services import cancel_order, expire_orders, move_order
 from orders.states import OrderState, UnitsTo
 from seckill import returns
+from seckill.conf import Limits
 from seckill.gate import gate
 from seckill.gate.connection import raw_client
-from seckill.models import Bucket, FlashSale, ItemBucket, Reservation
+from seckill.models import Bucket, FlashSale, Incident, ItemBucket, Reservation
 from seckill.rebuild import rebuild_bucket
 from seckill.reconciliation import Verdict, reconcile_bucket
 from seckill.returns import return_closed_orders
@@ -211,6 +212,30 @@ def test_a_receipt_still_queued_comes_again() -> None:
     raw_client().hset(shop.bucket.keys[3], order.number, f"confirmed|{shop.item.pk}|1|{order.buyer_id}")
     give_back()
     assert_balanced(shop, sold=0, left=3)
+
+
+def test_a_stuck_bucket_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More closed orders of a bucket under rebuild than fit one page; another bucket's come back all the same."""
+    stuck, other = open_sale(units=5), open_sale(units=5)
+    for order in [*sell(stuck, 5), *sell(other, 1)]:
+        cancel(order)
+    Bucket.objects.filter(pool=stuck.pool).update(claim="token", claim_until=timezone.now() + timedelta(seconds=30))
+    monkeypatch.setattr(returns, "LIMITS", Limits(batch_size=2))
+    assert give_back() == 1
+    assert numbers(other).left == {other.item.pk: 5}
+    Bucket.objects.update(claim_until=None)
+    assert give_back() == 5
+    assert numbers(stuck).left == {stuck.item.pk: 5}
+
+
+def test_books_that_cannot_be_right_are_an_incident_and_hold_up_no_other() -> None:
+    broken, other = open_sale(units=5), open_sale(units=5)
+    for order in [*sell(broken, 1), *sell(other, 1)]:
+        cancel(order)
+    ItemBucket.objects.filter(item_id=broken.item.pk).update(sold=0)
+    assert give_back() == 1
+    assert numbers(other).left == {other.item.pk: 5}
+    assert list(Incident.objects.values_list("kind", flat=True)) == ["returns_stuck"]
 
 
 @pytest.mark.slow
