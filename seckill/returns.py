@@ -42,26 +42,27 @@ def return_closed_orders(*, clock: Callable[[], datetime]) -> int:
     never holds up the others.
     """
     taken = 0
+    _pay_what_can_be_paid(clock=clock)
     for page in pages_of_due_returns(page_size=LIMITS.batch_size):
         for bucket, due in _by_bucket(page).items():
             taken += _try_to_take_back(bucket=bucket, due=due, now=clock())
         _pay_what_can_be_paid(clock=clock)
-    _pay_what_can_be_paid(clock=clock)
     return taken
 
 
 def _try_to_take_back(*, bucket: BucketRef, due: Sequence[DueReturn], now: datetime) -> int:
     try:
         taken = take_back(bucket=bucket, due=due, now=now)
-        if taken:
-            resolve_incident(kind=STUCK, bucket=bucket, now=now)
-        return taken
     except DatabaseError as error:
         logger.warning("returns of bucket %s have to wait: %s", bucket, error)
         connection.close_if_unusable_or_obsolete()
+        return 0
     except SettlementError as error:
         open_incident(kind=STUCK, severity=Severity.CRITICAL, bucket=bucket, detail=str(error), now=now)
-    return 0
+        return 0
+    if taken:
+        resolve_incident(kind=STUCK, bucket=bucket, now=now)
+    return taken
 
 
 def _pay_what_can_be_paid(*, clock: Callable[[], datetime]) -> None:
