@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from django.db import DatabaseError, transaction
+from django.db.models import Q
 
 from orders.errors import TransitionRefused
 from orders.models import Order, OrderEvent
@@ -103,36 +104,43 @@ def cancel_order(*, number: str, buyer_id: int, now: datetime) -> None:
 
 
 def expire_orders(*, now: datetime, batch_size: int) -> int:
-    """Expire up to ``batch_size`` unpaid orders whose time is over; return how many.
+    """Expire all unpaid orders whose time is over, batch by batch; return how many.
 
     Rows that somebody else holds are skipped. When a batch fails, its rows are tried one by one, so
-    that one bad row never stops the rest; a bad one is logged and tried again next time.
+    that one bad row never stops the rest, nor those behind it; a bad one is logged and tried again
+    next time.
     """
-    due = Order.objects.filter(state=OrderState.PENDING_PAYMENT, pay_by_at__lte=now).order_by("pay_by_at")
+    due = Order.objects.filter(state=OrderState.PENDING_PAYMENT, pay_by_at__lte=now).order_by("pay_by_at", "pk")
+    expired, rest = 0, Q()
+    while page := list(due.filter(rest).values_list("pk", "pay_by_at")[:batch_size]):
+        expired += _expire_page(order_ids=[pk for pk, _ in page], now=now)
+        last_pk, last_at = page[-1]
+        rest = Q(pay_by_at=last_at, pk__gt=last_pk) | Q(pay_by_at__gt=last_at)
+    return expired
+
+
+def _expire_page(*, order_ids: Sequence[int], now: datetime) -> int:
     try:
-        with transaction.atomic(durable=True):
-            rows = list(due.select_for_update(skip_locked=True).values_list("pk", flat=True)[:batch_size])
-            _expire(order_ids=rows, now=now)
+        return _expire_unlocked(order_ids=order_ids, now=now)
     except DatabaseError:
-        return sum(
-            _expire_one(order_id=order_id, now=now) for order_id in due.values_list("pk", flat=True)[:batch_size]
-        )
-    return len(rows)
+        if len(order_ids) == 1:
+            logger.exception("order %s cannot be expired", order_ids[0])
+            return 0
+    return sum(_expire_page(order_ids=[order_id], now=now) for order_id in order_ids)
+
+
+def _expire_unlocked(*, order_ids: Sequence[int], now: datetime) -> int:
+    """Expire those of the orders that nobody holds, with one transaction."""
+    unpaid = Order.objects.filter(pk__in=order_ids, state=OrderState.PENDING_PAYMENT)
+    with transaction.atomic(durable=True):
+        free = list(unpaid.select_for_update(skip_locked=True).values_list("pk", flat=True))
+        _expire(order_ids=free, now=now)
+    return len(free)
 
 
 def units_taken_back(*, numbers: Sequence[str]) -> None:
     """Note that the units of closed orders are back with whoever sold them, in his transaction."""
     Order.objects.filter(number__in=numbers).update(units_due_at=None)
-
-
-def _expire_one(*, order_id: int, now: datetime) -> int:
-    try:
-        with transaction.atomic(durable=True):
-            _expire(order_ids=[order_id], now=now)
-    except DatabaseError:
-        logger.exception("order %s cannot be expired", order_id)
-        return 0
-    return 1
 
 
 def _expire(*, order_ids: Sequence[int], now: datetime) -> None:

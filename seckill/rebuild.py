@@ -27,7 +27,7 @@ from seckill.incidents import Severity, open_incident, resolve_incident
 from seckill.intake import Intake, IntakeContext, owes_nothing, take_in
 from seckill.models import Bucket, RebuildRun, Reservation, SaleItem, SalePool
 from seckill.outcomes import highest_seq, in_order, lock_bucket, pool_facts, require_all_commits, units_unsold
-from seckill.settlement import COMMITS_LOST, FORKED
+from seckill.settlement import COMMITS_LOST, FORKED, STOPPED
 from seckill.states import ReservationState
 
 logger = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ REBUILDS_MAX = 3
 REBUILDS_SECONDS = 600
 KEEPS_BREAKING = "keeps_breaking"
 LOST = "redis_lost"
-ENDED_BY_A_REBUILD = (LOST, FORKED, COMMITS_LOST, KEEPS_BREAKING)
+ENDED_BY_A_REBUILD = (LOST, FORKED, COMMITS_LOST, KEEPS_BREAKING, STOPPED)
 
 _UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -154,19 +154,20 @@ def rebuild_claimed(
     """Do the rebuild whose claim was taken with ``token``. Raises as ``rebuild_bucket``."""
     try:
         frozen = staging.freeze(bucket=bucket, token=token)
-        epoch, drained = _drain(bucket=bucket, frozen=frozen, commits=commits, now=clock())
+        epoch, drained = _drain(bucket=bucket, frozen=frozen, commits=commits, clock=clock)
         _fill_staging(bucket=bucket, token=token, epoch=epoch, clock=clock)
-        _swap(bucket=bucket, frozen=frozen, epoch=epoch, now=clock())
+        _swap(bucket=bucket, frozen=frozen, epoch=epoch, clock=clock)
     finally:
         _let_go(bucket=bucket, token=token)
     refused = sum(1 for d in drained.decisions if d.state is ReservationState.REFUSED)
     return Rebuilt(epoch=epoch, drained=len(drained.decisions), refused=refused)
 
 
-def _drain(*, bucket: BucketRef, frozen: Frozen, commits: Commits, now: datetime) -> tuple[int, Intake]:
+def _drain(*, bucket: BucketRef, frozen: Frozen, commits: Commits, clock: Callable[[], datetime]) -> tuple[int, Intake]:
     """Transaction 1: bring what survived in the queue into MySQL under a new epoch."""
     with transaction.atomic(durable=True):
         row = lock_bucket(bucket)
+        now = clock()  # read under the lock: waiting for it may have outlasted the claim
         _require_claim(row=row, token=frozen.token, now=now)
         if commits is Commits.MUST_BE_THERE:
             require_all_commits(bucket=bucket, settled_seq=frozen.settled_seq)
@@ -236,11 +237,11 @@ def _chunks_of_buyers(bucket: BucketRef) -> Iterator[dict[str, int]]:
         last_key = next(reversed(chunk))
 
 
-def _swap(*, bucket: BucketRef, frozen: Frozen, epoch: int, now: datetime) -> None:
+def _swap(*, bucket: BucketRef, frozen: Frozen, epoch: int, clock: Callable[[], datetime]) -> None:
     """Transaction 2: the last numbers, then the swap, while nobody can change them."""
     with transaction.atomic(durable=True):
         row = lock_bucket(bucket)
-        _require_claim(row=row, token=frozen.token, now=now)
+        _require_claim(row=row, token=frozen.token, now=clock())
         if row.epoch != epoch:
             raise RebuildRefused(f"bucket {bucket} has gone on to epoch {row.epoch}")
         gate = _gate_fields(row=row, bucket=bucket, frozen=frozen)

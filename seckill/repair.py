@@ -7,16 +7,19 @@ leave the drift as it is. Its row is committed before the script runs, and the s
 other repair, no rebuild and no restart came in between; so the bucket's lock need not be held.
 """
 
+import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from seckill.errors import GateUnavailable, NotPreheated
+from seckill.errors import BucketUnsound, GateUnavailable, NotPreheated
 from seckill.gate import gate
 from seckill.gate.keys import BucketRef
 from seckill.models import Bucket, ReconciliationRun, Repair
 from seckill.reconciliation import BucketReport, Verdict, reconcile_bucket
+
+logger = logging.getLogger(__name__)
 
 PROOF_SECONDS = 30
 # Runs older than this prove nothing about now.
@@ -28,9 +31,21 @@ Outcome = Repair.Outcome
 def reconcile_and_repair(*, bucket: BucketRef, clock: Callable[[], datetime]) -> BucketReport:
     """Reconcile a bucket and repair what is proved; return what the reconciliation found."""
     report = reconcile_bucket(bucket=bucket, clock=clock)
-    if report.verdict != Verdict.UNAVAILABLE and (deltas := proved_deltas(report=report, now=clock())):
+    if report.verdict == Verdict.UNAVAILABLE:
+        return report
+    _judge_unanswered(report)
+    if deltas := proved_deltas(report=report, now=clock()):
         _repair(report=report, deltas=deltas, now=clock())
     return report
+
+
+def _judge_unanswered(report: BucketReport) -> None:
+    """Decide what became of repairs whose answer was lost: the number in Redis says whether they were made."""
+    planned = Repair.objects.filter(
+        pool_id=report.bucket.pool_id, bucket_no=report.bucket.number, outcome=Outcome.PLANNED
+    )
+    planned.filter(epoch=report.epoch, repair_no__lte=report.repair_no).update(outcome=Outcome.DONE)
+    planned.update(outcome=Outcome.OVERTAKEN)
 
 
 def proved_deltas(*, report: BucketReport, now: datetime) -> dict[int, int]:
@@ -66,8 +81,11 @@ def _repair(*, report: BucketReport, deltas: dict[int, int], now: datetime) -> N
     rows = _plan(report=report, deltas=deltas, now=now)
     try:
         applied = gate.repair(bucket=report.bucket, epoch=report.epoch, seen_repair_no=report.repair_no, deltas=deltas)
-    except (GateUnavailable, NotPreheated):
+    except (BucketUnsound, NotPreheated):
         applied = None
+    except GateUnavailable as error:
+        logger.warning("whether bucket %s was repaired shows at the next run: %s", report.bucket, error)
+        return
     for row in rows:
         units = 0 if applied is None else applied[row.item_id]
         outcome = {"outcome": Outcome.DONE, "delta": units} if units else {"outcome": Outcome.OVERTAKEN}
@@ -75,12 +93,9 @@ def _repair(*, report: BucketReport, deltas: dict[int, int], now: datetime) -> N
 
 
 def _plan(*, report: BucketReport, deltas: dict[int, int], now: datetime) -> list[Repair]:
-    """Write the repair down; whatever of an earlier one is still planned was overtaken."""
+    """Write the repair down, before it is made."""
     bucket, repair_no = report.bucket, report.repair_no + 1
     with transaction.atomic(durable=True):
-        Repair.objects.filter(pool_id=bucket.pool_id, bucket_no=bucket.number, outcome=Outcome.PLANNED).update(
-            outcome=Outcome.OVERTAKEN
-        )
         Bucket.objects.filter(pool_id=bucket.pool_id, number=bucket.number).update(repair_no=repair_no)
         return [
             Repair.objects.create(

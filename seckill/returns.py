@@ -24,11 +24,12 @@ from seckill.errors import GateUnavailable, NotPreheated, SettlementError, Unkno
 from seckill.gate import gate
 from seckill.gate.gate import Restock
 from seckill.gate.keys import BucketRef
-from seckill.incidents import Severity, open_incident, resolve_incident
-from seckill.models import Bucket, FlashSale, ItemBucket, Reservation
+from seckill.incidents import Severity, open_buckets, open_incident, resolve_incident
+from seckill.models import Bucket, FlashSale, ItemBucket, Reservation, SalePool
 from seckill.order_numbers import bucket_of
 from seckill.outcomes import account_of, lock_bucket, pool_facts
 from seckill.states import ReservationState, SaleState
+from seckill.transient import is_transient
 
 logger = logging.getLogger(__name__)
 
@@ -41,36 +42,51 @@ def return_closed_orders(*, clock: Callable[[], datetime]) -> int:
     A bucket that cannot be dealt with now (rebuild, lock, Redis away) is left for the next run; it
     never holds up the others.
     """
-    taken = 0
-    _pay_what_can_be_paid(clock=clock)
+    taken, stuck = 0, _pay_what_can_be_paid(except_for=set(), clock=clock)
     for page in pages_of_due_returns(page_size=LIMITS.batch_size):
         for bucket, due in _by_bucket(page).items():
-            taken += _try_to_take_back(bucket=bucket, due=due, now=clock())
-        _pay_what_can_be_paid(clock=clock)
+            if bucket in stuck:
+                continue
+            count = _try_to_take_back(bucket=bucket, due=due, now=clock())
+            if count is None:
+                stuck.add(bucket)
+            taken += count or 0
+        stuck |= _pay_what_can_be_paid(except_for=stuck, clock=clock)
+    for bucket in open_buckets(kind=STUCK) - stuck:
+        resolve_incident(kind=STUCK, bucket=bucket, now=clock())
     return taken
 
 
-def _try_to_take_back(*, bucket: BucketRef, due: Sequence[DueReturn], now: datetime) -> int:
+def _try_to_take_back(*, bucket: BucketRef, due: Sequence[DueReturn], now: datetime) -> int | None:
+    """Return how many orders were taken back; None when the bucket is stuck, with an incident unless that passes."""
     try:
-        taken = take_back(bucket=bucket, due=due, now=now)
+        return take_back(bucket=bucket, due=due, now=now)
     except DatabaseError as error:
-        logger.warning("returns of bucket %s have to wait: %s", bucket, error)
         connection.close_if_unusable_or_obsolete()
-        return 0
-    except SettlementError as error:
-        open_incident(kind=STUCK, severity=Severity.CRITICAL, bucket=bucket, detail=str(error), now=now)
-        return 0
-    if taken:
-        resolve_incident(kind=STUCK, bucket=bucket, now=now)
-    return taken
+        if is_transient(error):
+            logger.warning("returns of bucket %s have to wait: %s", bucket, error)
+            return None
+        detail = str(error)
+    except (SettlementError, Bucket.DoesNotExist) as error:
+        detail = str(error)
+    logger.error("returns of bucket %s are stuck: %s", bucket, detail)
+    if SalePool.objects.filter(pk=bucket.pool_id).exists():
+        open_incident(kind=STUCK, severity=Severity.CRITICAL, bucket=bucket, detail=detail, now=now)
+    return None
 
 
-def _pay_what_can_be_paid(*, clock: Callable[[], datetime]) -> None:
+def _pay_what_can_be_paid(*, except_for: set[BucketRef], clock: Callable[[], datetime]) -> set[BucketRef]:
+    """Pay every bucket's debts but for some; return those that could not be paid now."""
+    unpaid = set()
     for bucket in buckets_in_debt():
+        if bucket in except_for:
+            continue
         try:
             pay_debts(bucket=bucket, now=clock())
         except (GateUnavailable, NotPreheated) as error:
             logger.warning("bucket %s cannot be restocked yet: %s", bucket, error)
+            unpaid.add(bucket)
+    return unpaid
 
 
 def take_back(*, bucket: BucketRef, due: Sequence[DueReturn], now: datetime) -> int:
@@ -80,8 +96,11 @@ def take_back(*, bucket: BucketRef, due: Sequence[DueReturn], now: datetime) -> 
     """
     with transaction.atomic(durable=True):
         row = lock_bucket(bucket)
-        if row.claim_until is not None and row.claim_until > now:
-            return 0
+        if row.claim_until is not None:
+            if row.claim_until > now:
+                return 0
+            # Void it: its holder may be alive, by a clock behind ours, with a staging that knows nothing of this.
+            Bucket.objects.filter(pk=row.pk).update(claim_until=None)
         wishes = {order.number: order.units_to for order in due}
         rows = list(
             Reservation.objects.filter(order_no__in=wishes, state=ReservationState.SETTLED).order_by("item_id", "pk")

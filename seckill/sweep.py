@@ -40,7 +40,7 @@ def look_over(*, now: datetime) -> Findings:
                 open_incident(kind=LOST, severity=Severity.CRITICAL, bucket=bucket, detail=damage, now=now)
                 findings.to_rebuild.append(bucket)
                 continue
-            _tend(bucket=bucket, findings=findings)
+            _tend(bucket=bucket, findings=findings, now=now)
         except GateUnavailable:
             findings.unreachable.append(bucket)
             continue
@@ -82,7 +82,7 @@ def examine(*, bucket: BucketRef) -> str:
     return ""
 
 
-def _tend(*, bucket: BucketRef, findings: Findings) -> None:
+def _tend(*, bucket: BucketRef, findings: Findings, now: datetime) -> None:
     """Do the small things a sound bucket may need. Raises ``GateUnavailable``."""
     snapshot = gate.snapshot(bucket=bucket, entries_max=0)
     if snapshot.queue_length > 0:
@@ -91,5 +91,5 @@ def _tend(*, bucket: BucketRef, findings: Findings) -> None:
     if wanted != snapshot.paused_items:
         carry_over(bucket=bucket, wanted=wanted, found=snapshot.paused_items)
     row = Bucket.objects.get(pool_id=bucket.pool_id, number=bucket.number)
-    if row.claim and row.claim_until is None:
+    if row.claim and (row.claim_until is None or row.claim_until <= now):
         remove_leavings(bucket=bucket, token=row.claim)

@@ -44,9 +44,8 @@ def return_closed() -> None:
 
 @shared_task(name="orders.expire")
 def expire() -> None:
-    """Expire unpaid orders whose time is over, batch by batch, until none is left."""
-    while expire_orders(now=timezone.now(), batch_size=LIMITS.batch_size) == LIMITS.batch_size:
-        pass
+    """Expire unpaid orders whose time is over."""
+    expire_orders(now=timezone.now(), batch_size=LIMITS.batch_size)
 
 
 @shared_task(name="seckill.rebuild", throws=(GateUnavailable, RebuildRefused))

@@ -33,6 +33,8 @@ from seckill.polling import PurchaseState, PurchaseStatus, purchase_status
 from seckill.states import ReservationState, SalePhase, SaleState, sale_phase
 
 TICKET_LENGTH_MAX = 600
+# A buyer has one ticket per item and one per purchase; more than these are not looked through.
+TICKETS_LOOKED_AT_MAX = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,6 +117,8 @@ def ticket_for(*, buyer: AbstractBaseUser, item_id: int, wish: Wish, now: dateti
     if status is not None and status.is_alive and (wish is Wish.FIRST or not _is_open(item=item, now=now)):
         order = order_by_number(number=status.order_no)
         return HeldReservation(status=status, order=order, may_buy_more=room > 0 and _is_open(item=item, now=now))
+    if not _is_open(item=item, now=now) and (held := _held_before(item=item, buyer=buyer)) is not None:
+        return held
     _require_open(item=item, now=now)
     denied = first_denial(buyer=buyer, item=item, now=now)
     if denied is not None:
@@ -122,6 +126,16 @@ def ticket_for(*, buyer: AbstractBaseUser, item_id: int, wish: Wish, now: dateti
     if status is not None and status.is_alive and room <= 0:
         raise LimitReached(units_held=item.pool.limit_per_buyer - room)
     return _open_ticket(item=item, buyer=buyer, now=now)
+
+
+def _held_before(*, item: SaleItem, buyer: AbstractBaseUser) -> HeldReservation | None:
+    """Return what an older ticket than the last one has bought in the pool, if anything."""
+    tickets = Ticket.objects.filter(pool_id=item.pool_id, buyer_id=buyer.pk).order_by("-pk")
+    for order_no in tickets.values_list("order_no", flat=True)[:TICKETS_LOOKED_AT_MAX]:
+        status = purchase_status(order_no=order_no, buyer_id=buyer.pk)
+        if status.is_alive:
+            return HeldReservation(status=status, order=order_by_number(number=order_no), may_buy_more=False)
+    return None
 
 
 def _open_ticket(*, item: SaleItem, buyer: AbstractBaseUser, now: datetime) -> IssuedTicket:

@@ -12,8 +12,9 @@ from orders.errors import TransitionRefused
 from orders.models import Order, OrderEvent
 from orders.services import cancel_order, expire_orders, move_order
 from orders.states import OrderState, UnitsTo
-from seckill import returns
+from seckill import rebuild, returns
 from seckill.conf import Limits
+from seckill.errors import RebuildRefused
 from seckill.gate import gate
 from seckill.gate.connection import raw_client
 from seckill.models import Bucket, FlashSale, Incident, ItemBucket, Reservation
@@ -197,6 +198,39 @@ def test_a_rebuild_between_commit_and_mark(moment: str, monkeypatch: pytest.Monk
     monkeypatch.setattr(returns, "pay_debts", rebuild_and_pay)
     give_back()
     assert_balanced(shop, sold=0, left=3)
+
+
+def test_a_return_voids_a_claim_that_ran_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rebuild that slept past its lease, by a clock behind ours, must not swap in its stale staging."""
+    shop = open_sale(units=5)
+    (order,) = sell(shop, 1)
+    cancel(order)
+    fill = rebuild._fill_staging
+
+    def fill_and_sleep(**arguments: object) -> None:
+        fill(**arguments)  # type: ignore[arg-type]
+        assert return_closed_orders(clock=lambda: timezone.now() + timedelta(seconds=31)) == 1
+
+    monkeypatch.setattr(rebuild, "_fill_staging", fill_and_sleep)
+    with pytest.raises(RebuildRefused, match="lost its claim"):
+        rebuild_bucket(bucket=shop.bucket, clock=timezone.now)
+    monkeypatch.setattr(rebuild, "_fill_staging", fill)
+    rebuild_bucket(bucket=shop.bucket, clock=timezone.now)
+    give_back()
+    assert_balanced(shop, sold=0, left=5)
+
+
+def test_bad_rows_at_the_head_hold_up_no_expiry_behind_them() -> None:
+    shop = open_sale(units=6)
+    orders = sell(shop, 6)
+    Order.objects.update(pay_by_at=timezone.now() - timedelta(seconds=1))
+    with connection.cursor() as cursor:
+        cursor.execute(f"ALTER TABLE orders_orderevent ADD CONSTRAINT bad CHECK (order_id > {orders[2].pk})")
+    try:
+        assert expire_orders(now=timezone.now(), batch_size=2) == 3
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE orders_orderevent DROP CONSTRAINT bad")
 
 
 def test_a_receipt_still_queued_comes_again() -> None:

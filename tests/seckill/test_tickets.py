@@ -74,6 +74,15 @@ def test_a_holder_is_told_so_after_the_end() -> None:
         ask(shop, stranger)
 
 
+def test_a_holder_with_an_unused_second_ticket_is_told_so_after_the_end() -> None:
+    shop = open_sale(limit=2)
+    (buyer,) = make_buyers(1)
+    order_no = buy(ticket(ask(shop, buyer)))
+    ticket(ask(shop, buyer, wish=Wish.ANOTHER))
+    type(shop.sale).objects.update(closes_at=timezone.now() - timedelta(seconds=1))
+    assert held(ask(shop, buyer)).status.order_no == order_no
+
+
 def test_queued_units_count_for_what_may_still_be_bought() -> None:
     shop = open_sale(limit=2)
     (buyer,) = make_buyers(1)
