@@ -4,8 +4,9 @@ Excess (Redis has too many) is lowered at once. A leak (too few) is raised by th
 run of at least half a minute has seen, with the same epoch, adjustments and repairs; what is in
 flight never shows up as either. A repair is a delta: purchases, settlements and returns in between
 leave the drift as it is. (A phantom refused in between lowers an excess by itself; the repair then
-takes too much, which is the safe side, and is given back as a leak.) Its row is committed before the script runs, and the script runs only if no
-other repair, no rebuild and no restart came in between; so the bucket's lock need not be held.
+takes too much, which is the safe side, and is given back as a leak.) Its row is committed before
+the script runs, and the script runs only if no other repair, no rebuild and no restart came in
+between; so the bucket's lock need not be held.
 """
 
 import logging
