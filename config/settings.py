@@ -3,6 +3,7 @@
 Required: ``SECRET_KEY``, ``DATABASE_URL``, ``STOCK_REDIS_URL``, ``CACHE_REDIS_URL``.
 """
 
+from email.utils import getaddresses
 from pathlib import Path
 
 import django_stubs_ext
@@ -173,7 +174,7 @@ CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_TASK_TIME_LIMIT = 120
 CELERY_TASK_SOFT_TIME_LIMIT = 100
 CELERY_TASK_DEFAULT_QUEUE = "sweep"
-# Three queues, so that a long rebuild never delays a sweep, nor a sweep a settlement.
+# Four queues, so that a hung webhook never delays a rebuild, nor a rebuild a sweep, nor a sweep a settlement.
 CELERY_TASK_ROUTES = {
     "seckill.settle": {"queue": "settle"},
     "seckill.sweep": {"queue": "sweep"},
@@ -183,6 +184,7 @@ CELERY_TASK_ROUTES = {
     "seckill.preheat_due": {"queue": "slow"},
     "seckill.reconcile": {"queue": "slow"},
     "seckill.reconcile_one": {"queue": "slow"},
+    "seckill.deliver_alerts": {"queue": "alerts"},
 }
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
@@ -194,6 +196,18 @@ SECKILL = {
     "eligibility": env.list("SECKILL_ELIGIBILITY", default=["seckill.eligibility.active_account"]),
     "limit_key": env.str("SECKILL_LIMIT_KEY", default="seckill.eligibility.account_key"),
 }
+
+# Who is told of incidents besides the log: people by mail ("Name <address>, ..."), a webhook, functions by dotted path.
+ADMINS = [person for person in getaddresses([env.str("ADMINS", default="")]) if person[1]]
+SERVER_EMAIL = env.str("SERVER_EMAIL", default="seckill@localhost")
+EMAIL_SUBJECT_PREFIX = "[seckill] "
+EMAIL_TIMEOUT = 10
+vars().update(env.email("EMAIL_URL", default="smtp://localhost:25"))
+ALERT_HOOKS = env.list("ALERT_HOOKS", default=[])
+ALERT_WEBHOOK_URL = env.str("ALERT_WEBHOOK_URL", default="")
+ALERT_WEBHOOK_SECRET = env.str("ALERT_WEBHOOK_SECRET", default="")
+if ALERT_WEBHOOK_URL and not ALERT_WEBHOOK_SECRET:
+    raise ImproperlyConfigured("ALERT_WEBHOOK_SECRET is empty: nobody could tell a forged alert from a true one")
 
 LOGGING = {
     "version": 1,

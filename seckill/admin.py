@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from inventory.admin import ReadOnlyAdmin
+from seckill import alert_admin  # noqa: F401  registers its pages
 from seckill.errors import SeckillError
 from seckill.gate.keys import BucketRef
 from seckill.models import (

@@ -139,12 +139,12 @@ def _report(*, intake: Intake, context: IntakeContext) -> None:
     if phantoms := intake.phantoms:
         units = sum(d.entry.quantity for d in phantoms)
         detail = f"Redis sold {units} units that MySQL does not have, first to order {phantoms[0].entry.order_no}"
-        _open("phantom", Severity.CRITICAL, detail, context)
+        _open("phantom", Severity.CRITICAL, detail, context, units=units)
     for decision in intake.decisions:
         if decision.contradicts_row:
             detail = f"Redis and MySQL differ about order {decision.entry.order_no}"
             _open("order_differs", Severity.CRITICAL, detail, context)
 
 
-def _open(kind: str, severity: Severity, detail: str, context: IntakeContext) -> None:
-    open_incident(kind=kind, severity=severity, bucket=context.bucket, detail=detail, now=context.now)
+def _open(kind: str, severity: Severity, detail: str, context: IntakeContext, *, units: int = 0) -> None:
+    open_incident(kind=kind, severity=severity, bucket=context.bucket, detail=detail, now=context.now, units=units)

@@ -11,6 +11,7 @@ from django.db.models import F, Q
 from django.utils.translation import gettext_lazy as _
 
 from inventory.models import Sku
+from seckill import alert_tables  # noqa: F401  further tables
 from seckill.states import RefusalReason, ReservationState, SaleState
 
 
@@ -242,7 +243,8 @@ class DeadLetter(models.Model):
 class Incident(models.Model):
     """Something that should not have happened; at most one open one per kind and bucket.
 
-    ``open_key`` is unique and set to NULL when the incident is resolved.
+    ``open_key`` is unique and set to NULL when the incident is resolved. ``told_count`` and
+    ``told_units`` are what the last alert said: the next is due at ten times as many.
     """
 
     class Severity(models.TextChoices):
@@ -257,6 +259,9 @@ class Incident(models.Model):
     bucket_no = models.PositiveSmallIntegerField(_("bucket"))
     detail = models.TextField(_("detail"))
     count = models.PositiveIntegerField(_("times seen"), default=1)
+    units = models.PositiveIntegerField(_("units concerned"), default=0)
+    told_count = models.PositiveIntegerField(default=1, editable=False)
+    told_units = models.PositiveIntegerField(default=0, editable=False)
     open_key = models.CharField(max_length=80, unique=True, null=True, editable=False)  # noqa: DJ001  NULL is closed
     opened_at = models.DateTimeField(_("opened at"))
     last_seen_at = models.DateTimeField(_("last seen at"))

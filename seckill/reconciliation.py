@@ -97,7 +97,8 @@ def _record(*, report: BucketReport, now: datetime) -> None:
         resolve_incident(kind=DRIFT, bucket=bucket, now=now)
     elif report.verdict != Verdict.UNAVAILABLE:
         detail = "; ".join(f"item {item.item_id}: {item.drift:+d}" for item in report.items if item.drift)
-        open_incident(kind=DRIFT, severity=Severity.CRITICAL, bucket=bucket, detail=detail, now=now)
+        severity = Severity.CRITICAL
+        open_incident(kind=DRIFT, severity=severity, bucket=bucket, detail=detail, now=now, units=report.drift)
 
 
 def _compare(bucket: BucketRef) -> BucketReport:

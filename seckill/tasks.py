@@ -8,7 +8,7 @@ from celery import shared_task
 from django.utils import timezone
 
 from orders.services import expire_orders
-from seckill import opening, rebuild, repair, returns, selectors, settlement, sweep
+from seckill import alerts, opening, rebuild, repair, returns, selectors, settlement, sweep
 from seckill.conf import LIMITS
 from seckill.errors import GateUnavailable, RebuildRefused
 from seckill.gate.keys import BucketRef
@@ -75,3 +75,9 @@ def reconcile_one(pool_id: int, number: int) -> None:
 def preheat_due() -> None:
     """Preheat scheduled sales that open soon."""
     opening.preheat_due_sales(clock=timezone.now)
+
+
+@shared_task(name="seckill.deliver_alerts")
+def deliver_alerts() -> None:
+    """Send the alerts that are due."""
+    alerts.deliver_due(clock=timezone.now)

@@ -1,8 +1,8 @@
-"""Wake-up calls to the settle workers, published by one thread per process.
+"""Wake-up calls to the settle workers, and to whoever sends alerts, published by one thread per process.
 
 A purchase only leaves a note for the thread, so a broker that is slow, hung or gone never delays an
 answer. Notes are kept per bucket and coalesce; after a failure the thread tries again each second. A
-lost one costs at most a second: the sweep looks at every queue anyway.
+lost one costs at most seconds: the sweep looks at every queue, and beat at the alerts, anyway.
 """
 
 import logging
@@ -14,9 +14,13 @@ from kombu import Producer
 
 from seckill.conf import LIMITS
 from seckill.gate.keys import BucketRef
-from seckill.tasks import settle
 
 logger = logging.getLogger(__name__)
+
+# By name: the tasks import what opens incidents, and incidents leave notes here.
+SETTLE_TASK = "seckill.settle"
+ALERTS_TASK = "seckill.deliver_alerts"
+ALERTS_EXPIRE_SECONDS = 5
 
 
 class Publisher:
@@ -24,15 +28,22 @@ class Publisher:
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
-        self._noted: dict[BucketRef, None] = {}  # an ordered set
+        self._noted: dict[BucketRef | None, None] = {}  # an ordered set; None stands for the alerts
         self._thread: threading.Thread | None = None
         self._producer: Producer | None = None
         self._is_failing = False
 
     def request(self, bucket: BucketRef) -> None:
         """Note that a bucket's queue wants a worker. Never blocks on the broker, never raises."""
+        self._note(bucket)
+
+    def request_alerts(self) -> None:
+        """Note that alerts are to be sent. Never blocks on the broker, never raises."""
+        self._note(None)
+
+    def _note(self, note: BucketRef | None) -> None:
         with self._condition:
-            self._noted[bucket] = None
+            self._noted[note] = None
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="wakeups", daemon=True)
                 self._thread.start()
@@ -42,20 +53,20 @@ class Publisher:
         while True:
             with self._condition:
                 self._condition.wait_for(lambda: self._noted)
-                bucket = next(iter(self._noted))
-                del self._noted[bucket]
-            if not self._publish(bucket):
+                note = next(iter(self._noted))
+                del self._noted[note]
+            if not self._publish(note):
                 with self._condition:
-                    self._noted.setdefault(bucket)
+                    self._noted.setdefault(note)
                 # Nobody waits for this thread; without the pause it would do nothing but fail.
                 time.sleep(LIMITS.publish_timeout_seconds)
 
-    def _publish(self, bucket: BucketRef) -> bool:
+    def _publish(self, note: BucketRef | None) -> bool:
         """Send one wake-up; tell whether the broker took it. Only the first failure of a row is logged."""
         try:
             if self._producer is None:
                 self._producer = _connect()
-            settle.apply_async((bucket.pool_id, bucket.number), producer=self._producer, retry=False)
+            _send(note=note, producer=self._producer)
         except Exception as error:  # noqa: BLE001  isolation point: whatever the broker does, the sweep covers it
             if not self._is_failing:
                 logger.warning("no wake-up can be published: %s", error)
@@ -73,6 +84,13 @@ class Publisher:
             producer.connection.collect(socket_timeout=LIMITS.publish_timeout_seconds)
 
 
+def _send(*, note: BucketRef | None, producer: Producer) -> None:
+    if note is None:
+        current_app.send_task(ALERTS_TASK, producer=producer, retry=False, expires=ALERTS_EXPIRE_SECONDS)
+    else:
+        current_app.send_task(SETTLE_TASK, (note.pool_id, note.number), producer=producer, retry=False)
+
+
 def _connect() -> Producer:
     timeout = LIMITS.publish_timeout_seconds
     options = {
@@ -86,3 +104,4 @@ def _connect() -> Producer:
 
 _publisher = Publisher()
 request = _publisher.request
+request_alerts = _publisher.request_alerts

@@ -13,6 +13,7 @@ from pytest_django import Settings
 
 from inventory.models import Stock, StockMovement
 from orders.models import Order
+from seckill.alert_tables import Alert, AlertDelivery
 from seckill.gate.connection import raw_client
 from seckill.incidents import Severity, open_incident
 from seckill.models import (
@@ -32,7 +33,7 @@ from tests.support.aliases import NOWHERE, point
 from tests.support.shop import Shop, buy, make_sale, make_tickets, open_sale
 from tests.support.state import dump
 
-READ_ONLY = (Stock, StockMovement, Order, Reservation, Incident, DeadLetter, ReconciliationRun)
+READ_ONLY = (Stock, StockMovement, Order, Reservation, Incident, DeadLetter, ReconciliationRun, Alert, AlertDelivery)
 REGISTERED = sorted(admin.site._registry, key=lambda model: model._meta.label)
 
 
@@ -71,6 +72,7 @@ def one_of_each() -> Shop:
     buy(make_tickets(shop, 1)[0])
     raw_client().xadd(shop.bucket.keys[4], {"order": "x"})
     reconcile_bucket(bucket=shop.bucket, clock=timezone.now)
+    AlertDelivery.objects.create(alert=Alert.objects.all()[0], channel="mail", due_at=timezone.now())
     return shop
 
 

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from django.db import models
 
+from seckill.alert_tables import Alert, AlertDelivery
+from seckill.incidents import Severity, open_incident
 from seckill.models import (
     Bucket,
     DeadLetter,
@@ -31,6 +33,8 @@ from tests.support.rows import (
 from tests.support.shop import Shop, make_buyers, open_sale, ticket_of
 
 TABLES = (
+    Alert,
+    AlertDelivery,
     Bucket,
     DeadLetter,
     FlashSale,
@@ -70,14 +74,20 @@ BAD_WRITES: list[tuple[str, type[models.Model], dict[str, Any], frozenset[int]]]
     ("reservation_refused_with_reason", Reservation, {"reason": ""}, CHECK_VIOLATED),
     ("reservation_refused_with_reason", Reservation, {"state": "SETTLED"}, CHECK_VIOLATED),
     ("reservation_refused_with_reason", Reservation, {"state": "RETURNED"}, CHECK_VIOLATED),
+    ("alert_event_known", Alert, {"event": "SHOUTED"}, CHECK_VIOLATED),
+    ("alert_delivery_sent_with_its_time", AlertDelivery, {"state": "SENT"}, CHECK_VIOLATED),
+    ("alert_delivery_sent_with_its_time", AlertDelivery, {"sent_at": NOW}, CHECK_VIOLATED),
+    ("alert_delivery_sent_with_its_time", AlertDelivery, {"state": "LOST"}, CHECK_VIOLATED),
 ]
 
 
 def one_of_each() -> Shop:
-    """A sale of ten units, four of them sold, and a refusal that owes its three units."""
+    """A sale of ten units, four of them sold, a refusal that owes its three units, and an alert on its way."""
     shop = open_sale(units=10, limit=3)
     ItemBucket.objects.update(sold=4)
     make_refusal(shop, order_no=f"{shop.bucket.pool_id}-0-aaaaaaaaaaaaaaaa", seq=1)
+    open_incident(kind="drift", severity=Severity.WARNING, bucket=shop.bucket, detail="1", now=NOW)
+    AlertDelivery.objects.create(alert=Alert.objects.get(), channel="mail", due_at=NOW)
     return shop
 
 
