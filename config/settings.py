@@ -34,6 +34,7 @@ INSTALLED_APPS = [
     "seckill",
     "orders",
     "inventory",
+    "rest",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -41,12 +42,18 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "corsheaders",
     "django_celery_beat",
 ]
 
 MIDDLEWARE = [
+    "config.middleware.request_ids",
+    "config.middleware.api_answers",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "corsheaders.middleware.CorsMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -132,12 +139,48 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["rest_framework.authentication.SessionAuthentication"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["rest.sessions.SessionAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
-    "DEFAULT_PARSER_CLASSES": ["config.api.StrictJsonParser"],
+    "DEFAULT_PARSER_CLASSES": ["rest.parsers.StrictJsonParser"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "EXCEPTION_HANDLER": "config.api.problem_response",
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
+    "DEFAULT_SCHEMA_CLASS": "config.schema.ProblemsSchema",
+    # The schema says what a call takes; OPTIONS is left to CORS.
+    "DEFAULT_METADATA_CLASS": None,
+}
+
+# Other origins whose pages may call the API, without cookies; none unless named.
+CORS_ALLOWED_ORIGINS = env.list("CORS_ALLOWED_ORIGINS", default=[])
+CORS_URLS_REGEX = r"^/api/"
+CORS_ALLOW_METHODS = ["GET", "HEAD", "POST"]
+CORS_ALLOW_HEADERS = ["accept", "authorization", "content-type", "if-none-match", "x-request-id"]
+CORS_EXPOSE_HEADERS = ["etag", "retry-after", "x-request-id"]
+
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Flash-sale shop",
+    "DESCRIPTION": "Catalogue, tickets, purchases and orders of a shop that cannot oversell.",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
+    "SERVE_AUTHENTICATION": [],
+    "SCHEMA_PATH_PREFIX": "/api/v1/",
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "REDOC_DIST": "SIDECAR",
+    "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "POSTPROCESSING_HOOKS": ["config.schema.without_enum_marks"],
+    "APPEND_COMPONENTS": {
+        "securitySchemes": {
+            "ticket": {
+                "type": "apiKey",
+                "in": "header",
+                "name": "Authorization",
+                "description": "`Ticket` and the ticket itself; opens its own purchase and nothing else.",
+            }
+        }
+    },
 }
 
 LANGUAGE_CODE = "en"
@@ -217,6 +260,7 @@ LOGGING = {
             "()": structlog.stdlib.ProcessorFormatter,
             "processor": structlog.dev.ConsoleRenderer() if DEBUG else structlog.processors.JSONRenderer(),
             "foreign_pre_chain": [
+                structlog.contextvars.merge_contextvars,
                 structlog.stdlib.add_log_level,
                 structlog.stdlib.add_logger_name,
                 structlog.processors.TimeStamper(fmt="iso", utc=True),

@@ -12,6 +12,11 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from orders.selectors import OrderView
+from rest.answers import private
+from rest.documents import documented
+from rest.fields import TextField, WholeNumberField, YesNoField
+from seckill import errors
+from seckill.api_outputs import AcceptedOutput, StatusOutput, TicketAnswer
 from seckill.conf import LIMITS
 from seckill.errors import TicketInvalid, UnknownOrder
 from seckill.polling import PurchaseState, PurchaseStatus, purchase_status
@@ -19,44 +24,37 @@ from seckill.purchase import purchase
 from seckill.tickets import TICKET_LENGTH_MAX, HeldReservation, Wish, read_ticket, ticket_for
 
 TICKET_SCHEME = "Ticket "
-
-
-class QuantityField(serializers.IntegerField):
-    """A JSON integer, and nothing that merely looks like one: 1.0, "1", true are refused."""
-
-    def to_internal_value(self, data: Any) -> int:
-        """Return the integer or raise ``ValidationError``."""
-        if type(data) is not int:
-            self.fail("invalid")
-        return super().to_internal_value(data)
-
-
-class TextField(serializers.CharField):
-    """A JSON string; DRF's own field takes numbers for strings as well."""
-
-    def to_internal_value(self, data: Any) -> str:
-        """Return the string or raise ``ValidationError``."""
-        if type(data) is not str:
-            self.fail("invalid")
-        return super().to_internal_value(data)
+UNKNOWN_RETRY_SECONDS = 2
 
 
 class PurchaseInput(serializers.Serializer[None]):
     """Body of a purchase."""
 
     ticket = TextField(max_length=TICKET_LENGTH_MAX, trim_whitespace=False)
-    quantity = QuantityField(min_value=1, max_value=LIMITS.quantity_max)
+    quantity = WholeNumberField(min_value=1, max_value=LIMITS.quantity_max)
 
 
 class TicketInput(serializers.Serializer[None]):
     """Body of a ticket request; may be empty."""
 
-    another = serializers.BooleanField(default=False)
+    another = YesNoField(default=False)
 
 
 class TicketView(APIView):
     """``POST /items/{id}/ticket/``: the cold path, before the rush."""
 
+    @documented(
+        takes=TicketInput,
+        answers={200: TicketAnswer, 201: TicketAnswer},
+        raises=(
+            errors.UnknownItem,
+            errors.NotPreheated,
+            errors.Ended,
+            errors.TicketDenied,
+            errors.LimitReached,
+        ),
+        tag="purchase",
+    )
     def post(self, request: Request, item_id: int) -> Response:
         """Give a ticket (201 new, 200 the same again), or say what the buyer already has (200)."""
         body = TicketInput(data=request.data)
@@ -65,14 +63,14 @@ class TicketView(APIView):
         given = ticket_for(buyer=_buyer(request), item_id=item_id, wish=wish, now=timezone.now())
         if isinstance(given, HeldReservation):
             answer = _status_body(given.status) | {"may_buy_more": given.may_buy_more}
-            return _private(answer, HTTPStatus.OK)
+            return private(answer)
         answer = {
             "ticket": given.ticket,
             "order_no": given.order_no,
             "expires_at": given.expires_at.isoformat(),
             "server_time": timezone.now().isoformat(),
         }
-        return _private(answer, HTTPStatus.CREATED if given.is_new else HTTPStatus.OK)
+        return private(answer, status=HTTPStatus.CREATED if given.is_new else HTTPStatus.OK)
 
 
 class PurchaseView(APIView):
@@ -81,6 +79,26 @@ class PurchaseView(APIView):
     authentication_classes = ()
     permission_classes = ()
 
+    @documented(
+        takes=PurchaseInput,
+        answers={202: AcceptedOutput},
+        raises=(
+            errors.SoldOut,
+            errors.NotEnoughLeft,
+            errors.LimitReached,
+            errors.NotStarted,
+            errors.Ended,
+            errors.Paused,
+            errors.NotPreheated,
+            errors.Busy,
+            errors.GateUnavailable,
+            errors.BadQuantity,
+            errors.Conflict,
+            errors.TicketInvalid,
+            errors.TicketExpired,
+        ),
+        tag="purchase",
+    )
     def post(self, request: Request) -> Response:
         """Answer 202 with the order number, the same for every repeat."""
         body = PurchaseInput(data=request.data)
@@ -91,7 +109,7 @@ class PurchaseView(APIView):
             "status_url": reverse("purchase-status", args=[accepted.order_no]),
             "poll_after_ms": LIMITS.poll_after_ms,
         }
-        return _private(answer, HTTPStatus.ACCEPTED)
+        return private(answer, status=HTTPStatus.ACCEPTED)
 
 
 class PurchaseStatusView(APIView):
@@ -99,13 +117,17 @@ class PurchaseStatusView(APIView):
 
     permission_classes = ()
 
+    @documented(
+        answers={200: StatusOutput},
+        raises=(errors.UnknownOrder, errors.TicketInvalid),
+        auth=({"ticket": []}, {"session": []}),
+        tag="purchase",
+    )
     def get(self, request: Request, order_no: str) -> Response:
         """Answer the state; 404 for everybody whose order it is not."""
         status = purchase_status(order_no=order_no, buyer_id=_asker(request, order_no))
-        response = _private(_status_body(status), HTTPStatus.OK)
-        if status.state is PurchaseState.UNKNOWN:
-            response["Retry-After"] = "2"
-        return response
+        wait = UNKNOWN_RETRY_SECONDS if status.state is PurchaseState.UNKNOWN else None
+        return private(_status_body(status), retry_after_seconds=wait)
 
 
 def _buyer(request: Request) -> AbstractBaseUser:
@@ -146,7 +168,3 @@ def _order_body(order: OrderView) -> dict[str, Any]:
         "amount": str(order.amount),
         "pay_by": order.pay_by_at.isoformat(),
     }
-
-
-def _private(body: dict[str, Any], status: HTTPStatus) -> Response:
-    return Response(body, status=status, headers={"Cache-Control": "no-store"})

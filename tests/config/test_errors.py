@@ -17,12 +17,12 @@ from rest_framework.response import Response
 import inventory.errors
 import orders.errors
 import seckill.errors
-from config import urls  # noqa: F401  the views first, as in production: config.api cannot be imported before DRF's
-from config.api import BodyTooLarge, problem_response
+from config.api import problem_response
 from config.errors import ANSWERS
 from inventory.errors import InventoryError, NotEnoughOnHand
 from orders.errors import OrderError, TransitionRefused
 from orders.states import OrderState
+from rest.parsers import BodyTooLarge
 from seckill.errors import (
     BadQuantity,
     Busy,

@@ -42,7 +42,7 @@ def settle(shop: Shop) -> None:
 
 def test_nobody_in_particular_gets_no_ticket() -> None:
     shop = open_sale()
-    assert refusal(ask_ticket(Client(), shop.item.pk)) == (403, "forbidden")
+    assert refusal(ask_ticket(Client(), shop.item.pk)) == (401, "not_authenticated")
     assert not Ticket.objects.exists()
 
 
@@ -176,7 +176,7 @@ def test_an_account_that_is_switched_off() -> None:
     client = session_of(buyer)
     buyer.is_active = False
     buyer.save()
-    assert refusal(ask_ticket(client, shop.item.pk)) == (403, "forbidden")
+    assert refusal(ask_ticket(client, shop.item.pk)) == (401, "not_authenticated")
     with pytest.raises(TicketDenied) as caught:
         ticket_for(buyer=buyer, item_id=shop.item.pk, wish=Wish.FIRST, now=timezone.now())
     assert (caught.value.reason, caught.value.until) == ("account_inactive", None)

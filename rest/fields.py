@@ -1,0 +1,57 @@
+"""Fields with one meaning each: what merely looks like a number or a text is refused."""
+
+import re
+from datetime import datetime
+from typing import Any
+
+from rest_framework import serializers
+
+_DIGITS = re.compile(r"0|[1-9][0-9]{0,17}", re.ASCII)
+
+
+class WholeNumberField(serializers.IntegerField):
+    """A JSON integer, and nothing that merely looks like one: 1.0, "1", true are refused."""
+
+    def to_internal_value(self, data: Any) -> int:
+        """Return the integer or raise ``ValidationError``."""
+        if type(data) is not int:
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class DigitsField(serializers.IntegerField):
+    """A whole number in a query string: plain ASCII digits, no sign, no space."""
+
+    def to_internal_value(self, data: Any) -> int:
+        """Return the integer or raise ``ValidationError``."""
+        if _DIGITS.fullmatch(str(data)) is None:
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class TextField(serializers.CharField):
+    """A JSON string; DRF's own field takes numbers for strings as well."""
+
+    def to_internal_value(self, data: Any) -> str:
+        """Return the string or raise ``ValidationError``."""
+        if type(data) is not str:
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class YesNoField(serializers.BooleanField):
+    """A JSON true or false; DRF's own field takes "yes", 1 and "off" as well."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        """Return the value or raise ``ValidationError``."""
+        if type(data) is not bool:
+            self.fail("invalid", input=data)
+        return data
+
+
+class InstantField(serializers.DateTimeField):
+    """An instant with its offset, as ``datetime.isoformat`` writes it: one spelling in the whole API."""
+
+    def to_representation(self, value: datetime) -> str:
+        """Return the text."""
+        return value.isoformat()
