@@ -8,7 +8,7 @@ from typing import Any
 from django.utils.translation import gettext_lazy as _
 from django_stubs_ext import StrOrPromise
 
-from inventory.errors import NotEnoughOnHand
+from inventory.errors import NoStockRow, NotEnoughOnHand
 from orders.errors import TransitionRefused
 from seckill import errors
 
@@ -117,6 +117,9 @@ ANSWERS: Mapping[type[Exception], Answer] = {
     ),
     NotEnoughOnHand: Answer(
         status=HTTPStatus.CONFLICT, code="not_enough_on_hand", title=_("The warehouse has fewer units.")
+    ),
+    NoStockRow: Answer(
+        status=HTTPStatus.CONFLICT, code="no_stock_row", title=_("The warehouse has no record of this article.")
     ),
     TransitionRefused: Answer(
         status=HTTPStatus.CONFLICT, code="transition_refused", title=_("The order is not in a state for that.")

@@ -17,3 +17,13 @@ class NotEnoughOnHand(InventoryError):
 
     def __str__(self) -> str:
         return f"SKU {self.sku_id}: {self.asked} units asked for, {self.on_hand} in the warehouse"
+
+
+@dataclass
+class NoStockRow(InventoryError):
+    """Raised when units shall go into the warehouse and the SKU's stock row, which was there, is gone."""
+
+    sku_id: int
+
+    def __str__(self) -> str:
+        return f"SKU {self.sku_id} has no stock row to put units into"

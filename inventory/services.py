@@ -7,7 +7,7 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import F
 
-from inventory.errors import NotEnoughOnHand
+from inventory.errors import NoStockRow, NotEnoughOnHand
 from inventory.models import Stock, StockMovement
 
 WAREHOUSE = "warehouse"
@@ -71,7 +71,7 @@ def receive(*, sku_id: int, units: int, reference: str, now: datetime, actor_id:
             ],
             now=now,
         )
-        Stock.objects.filter(sku_id=sku_id).update(on_hand=F("on_hand") + units, version=F("version") + 1)
+        _add(sku_id=sku_id, units=units)
 
 
 def allocate(*, sku_id: int, units: int, account: str, reference: str, now: datetime) -> None:
@@ -104,7 +104,7 @@ def put_into_warehouse(
 ) -> None:
     """Take units out of a sale's account, into the warehouse or, written off, out of the books.
 
-    Raises ``ValueError`` for fewer than one unit.
+    Raises ``ValueError`` for fewer than one unit, ``NoStockRow`` when the warehouse has no row for the SKU.
     """
     _require_transaction()
     _require_units(units)
@@ -114,8 +114,15 @@ def put_into_warehouse(
         movements.append(
             Movement(sku_id=sku_id, account=WAREHOUSE, kind=kind, units=units, reference=f"{reference}:in")
         )
-        Stock.objects.filter(sku_id=sku_id).update(on_hand=F("on_hand") + units, version=F("version") + 1)
+        _add(sku_id=sku_id, units=units)
     record(movements=movements, now=now)
+
+
+def _add(*, sku_id: int, units: int) -> None:
+    """Raise the number; an update that meets no row would leave the ledger alone with its sum."""
+    added = Stock.objects.filter(sku_id=sku_id).update(on_hand=F("on_hand") + units, version=F("version") + 1)
+    if added != 1:
+        raise NoStockRow(sku_id=sku_id)
 
 
 def _require_transaction() -> None:

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from inventory.admin import ReadOnlyAdmin
 from seckill import alert_admin  # noqa: F401  registers its pages
+from seckill.advice import advice_for
 from seckill.errors import SeckillError
 from seckill.gate.keys import BucketRef
 from seckill.models import (
@@ -23,6 +24,7 @@ from seckill.models import (
     Incident,
     ItemBucket,
     ReconciliationRun,
+    Repair,
     Reservation,
     SaleItem,
     SalePool,
@@ -239,6 +241,17 @@ class IncidentAdmin(ReadOnlyAdmin):
     list_filter = ["severity", "kind"]
     list_select_related = ["pool"]
     ordering = ["-last_seen_at"]
+    readonly_fields = ["what_the_system_did", "what_you_can_do"]
+
+    @admin.display(description=_("what the system did"))
+    def what_the_system_did(self, incident: Incident) -> str:
+        """What needs no hand any more."""
+        return str(advice_for(incident.kind).did)
+
+    @admin.display(description=_("what you can do"))
+    def what_you_can_do(self, incident: Incident) -> str:
+        """What is left to a person."""
+        return str(advice_for(incident.kind).can)
 
 
 @admin.register(DeadLetter)
@@ -259,3 +272,13 @@ class ReconciliationRunAdmin(ReadOnlyAdmin):
     list_select_related = ["pool"]
     ordering = ["-id"]
     show_full_result_count = False
+
+
+@admin.register(Repair)
+class RepairAdmin(ReadOnlyAdmin):
+    """Corrections of the units left in Redis, the latest first."""
+
+    list_display = ["created_at", "pool", "bucket_no", "item", "delta", "outcome", "epoch", "repair_no"]
+    list_filter = ["outcome"]
+    list_select_related = ["pool", "item__sku", "item__pool__sale"]
+    ordering = ["-id"]

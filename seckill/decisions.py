@@ -22,17 +22,23 @@ class Fate:
     state: ReservationState
     reason: str
     units_owed: int
+    seq: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Decision:
-    """What becomes of one entry. ``is_new`` ones are to be written."""
+    """What becomes of one entry. ``is_new`` ones are to be written.
+
+    ``seq`` is the number of the order's row in MySQL. A second entry of an order whose receipt was
+    lost has a number of its own, which MySQL will never have and Redis must not be told it has.
+    """
 
     entry: QueueEntry
     state: ReservationState
     reason: str
     units_owed: int
     is_new: bool
+    seq: int
     contradicts_row: bool = False
 
 
@@ -67,12 +73,17 @@ def _decide_new(*, entry: QueueEntry, limit: int, held: dict[str, int], room: di
         return _refused(entry=entry, reason=RefusalReason.PHANTOM, units_owed=0)
     held[entry.limit_key] = units_held + entry.quantity
     room[entry.item_id] -= entry.quantity
-    return Decision(entry=entry, state=ReservationState.SETTLED, reason="", units_owed=0, is_new=True)
+    return Decision(entry=entry, state=ReservationState.SETTLED, reason="", units_owed=0, is_new=True, seq=entry.seq)
 
 
 def _refused(*, entry: QueueEntry, reason: RefusalReason, units_owed: int) -> Decision:
     return Decision(
-        entry=entry, state=ReservationState.REFUSED, reason=reason.value, units_owed=units_owed, is_new=True
+        entry=entry,
+        state=ReservationState.REFUSED,
+        reason=reason.value,
+        units_owed=units_owed,
+        is_new=True,
+        seq=entry.seq,
     )
 
 
@@ -84,6 +95,7 @@ def _repeat(*, entry: QueueEntry, fate: Fate) -> Decision:
         reason=fate.reason,
         units_owed=fate.units_owed,
         is_new=False,
+        seq=fate.seq,
         contradicts_row=not same,
     )
 
@@ -97,4 +109,5 @@ def _fate_of(decision: Decision) -> Fate:
         state=decision.state,
         reason=decision.reason,
         units_owed=decision.units_owed,
+        seq=decision.seq,
     )

@@ -102,6 +102,7 @@ def known_fates(*, order_numbers: Sequence[str]) -> dict[str, Fate]:
             state=ReservationState(row.state),
             reason=row.reason,
             units_owed=row.units_owed,
+            seq=row.seq,
         )
         for row in rows
     }

@@ -14,6 +14,7 @@ from datetime import datetime
 from django.db import DatabaseError, connection, transaction
 from django.db.models import F
 
+from inventory.errors import InventoryError
 from inventory.services import Kind as MovementKind
 from inventory.services import Movement, put_into_warehouse, record
 from orders.selectors import DueReturn, pages_of_due_returns
@@ -67,7 +68,7 @@ def _try_to_take_back(*, bucket: BucketRef, due: Sequence[DueReturn], now: datet
             logger.warning("returns of bucket %s have to wait: %s", bucket, error)
             return None
         detail = str(error)
-    except (SettlementError, Bucket.DoesNotExist) as error:
+    except (SettlementError, InventoryError, Bucket.DoesNotExist) as error:
         detail = str(error)
     logger.error("returns of bucket %s are stuck: %s", bucket, detail)
     if SalePool.objects.filter(pk=bucket.pool_id).exists():

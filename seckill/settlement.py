@@ -124,7 +124,7 @@ def _tell_redis(*, bucket: BucketRef, intake: Intake, epoch: int) -> int:
     """Confirm, release and drop what the committed batch decided; return how many entries left. Safe to repeat."""
     refused = [d for d in intake.decisions if d.state is ReservationState.REFUSED]
     settled = [d for d in intake.decisions if d.state is not ReservationState.REFUSED]
-    settled_seq = max((d.entry.seq for d in intake.decisions), default=0)
+    settled_seq = max((d.seq for d in intake.decisions), default=0)
     moved = 0
     if settled:
         confirmations = [Confirmation(entry=d.entry) for d in settled]

@@ -5,6 +5,7 @@ damaged bucket.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -41,7 +42,10 @@ class ReserveReply:
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """A bucket at one instant. ``left`` and ``queued`` are units per item, ``entries`` the head of the queue."""
+    """A bucket at one instant. ``left`` and ``queued`` are units per item, ``entries`` the head of the queue.
+
+    ``receipts`` leaves out missing and damaged ones; no script gives anything back for either.
+    """
 
     epoch: int
     seq: int
@@ -145,11 +149,7 @@ def snapshot(*, bucket: BucketRef, entries_max: int, order_numbers: Sequence[str
             queued=_units(stock, ":queued"),
             queue_length=queue_length,
             entries=[parse_entry(raw) for raw in raw_entries],
-            receipts={
-                order_no: parse_receipt(to_text(raw))
-                for order_no, raw in zip(order_numbers, raw_receipts, strict=True)
-                if raw
-            },
+            receipts=_receipts(order_numbers=order_numbers, raw_receipts=raw_receipts),
         )
     except (KeyError, ValueError) as error:
         raise BucketUnsound(f"bucket {bucket} is damaged: {error!r}") from error
@@ -241,6 +241,14 @@ def _counted(reply: int) -> int:
 def _to_dict(flat: Sequence[Any]) -> dict[str, str]:
     texts = [to_text(part) for part in flat]
     return dict(zip(texts[::2], texts[1::2], strict=True))
+
+
+def _receipts(*, order_numbers: Sequence[str], raw_receipts: Sequence[Any]) -> dict[str, Receipt]:
+    found = {}
+    for order_no, raw in zip(order_numbers, raw_receipts, strict=True):
+        with suppress(GateUnavailable):
+            found[order_no] = parse_receipt(to_text(raw))
+    return found
 
 
 def _units(stock: Mapping[str, str], suffix: str) -> dict[int, int]:

@@ -19,7 +19,7 @@ import orders.errors
 import seckill.errors
 from config.api import problem_response
 from config.errors import ANSWERS
-from inventory.errors import InventoryError, NotEnoughOnHand
+from inventory.errors import InventoryError, NoStockRow, NotEnoughOnHand
 from orders.errors import OrderError, TransitionRefused
 from orders.states import OrderState
 from rest.parsers import BodyTooLarge
@@ -89,6 +89,7 @@ TOLD: list[tuple[Exception, int, str, dict[str, Any], str | None]] = [
     (CommitsLost(explanation="up to 7, not to 9"), 503, "unavailable", {}, "30"),
     (RebuildRefused(explanation="another is at it"), 503, "unavailable", {}, "2"),
     (NotEnoughOnHand(sku_id=1, asked=2, on_hand=1), 409, "not_enough_on_hand", {}, None),
+    (NoStockRow(sku_id=1), 409, "no_stock_row", {}, None),
     (TransitionRefused(number="1", to_state=OrderState.PAID), 409, "transition_refused", {}, None),
 ]
 

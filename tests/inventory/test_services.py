@@ -8,10 +8,10 @@ from django.db import transaction
 from django.db.models import Sum
 from django.db.transaction import TransactionManagementError
 
-from inventory.errors import NotEnoughOnHand
+from inventory.errors import NoStockRow, NotEnoughOnHand
 from inventory.models import Sku, Stock, StockMovement
 from inventory.selectors import balance
-from inventory.services import WAREHOUSE, Kind, Movement, allocate, receive, record
+from inventory.services import WAREHOUSE, Kind, Movement, allocate, put_into_warehouse, receive, record
 from tests.support.rows import DUPLICATE, NO_PARENT, NOW, error_code, make_sku
 from tests.support.shop import make_buyers
 from tests.support.threads import run_together
@@ -164,6 +164,36 @@ def test_what_fails_after_an_allocation_takes_it_back() -> None:
         allocate_both()
     assert numbers(sku) == (10, 1)
     assert_ledger_is_stock(sku, on_hand=10, allocated=0)
+
+
+@pytest.mark.parametrize(("fate", "after"), [("back", (9, 3)), ("written off", (6, 2))])
+def test_units_leave_a_sale_into_the_warehouse_or_out_of_the_books(fate: str, after: tuple[int, int]) -> None:
+    sku = make_sku()
+    give(sku, 10)
+    assert take(sku, 4)
+    with transaction.atomic():
+        put_into_warehouse(
+            sku_id=sku.pk,
+            units=3,
+            account=ACCOUNT,
+            is_written_off=fate == "written off",
+            reference="left over",
+            now=NOW,
+        )
+    assert numbers(sku) == after
+    assert_ledger_is_stock(sku, on_hand=after[0], allocated=1)
+
+
+def test_a_stock_row_that_is_gone_takes_no_units_in_silence() -> None:
+    """An update that meets no row is no success: the ledger would say what no number says (CASES 34)."""
+    sku = make_sku()
+    give(sku, 10)
+    assert take(sku, 4)
+    Stock.objects.all().delete()
+    before = ledger(sku)
+    with pytest.raises(NoStockRow, match=f"SKU {sku.pk} has no stock row"), transaction.atomic():
+        put_into_warehouse(sku_id=sku.pk, units=3, account=ACCOUNT, is_written_off=False, reference="x", now=NOW)
+    assert ledger(sku) == before
 
 
 def test_two_clerks_each_receive_ten() -> None:

@@ -13,6 +13,7 @@ from pytest_django import Settings
 
 from inventory.models import Stock, StockMovement
 from orders.models import Order
+from seckill.advice import advice_for
 from seckill.alert_tables import Alert, AlertDelivery
 from seckill.gate.connection import raw_client
 from seckill.incidents import Severity, open_incident
@@ -23,17 +24,29 @@ from seckill.models import (
     Incident,
     ItemBucket,
     ReconciliationRun,
+    Repair,
     Reservation,
     SaleItem,
     SalePool,
     Ticket,
 )
-from seckill.reconciliation import reconcile_bucket
+from seckill.repair import reconcile_and_repair
 from tests.support.aliases import NOWHERE, point
 from tests.support.shop import Shop, buy, make_sale, make_tickets, open_sale
 from tests.support.state import dump
 
-READ_ONLY = (Stock, StockMovement, Order, Reservation, Incident, DeadLetter, ReconciliationRun, Alert, AlertDelivery)
+READ_ONLY = (
+    Stock,
+    StockMovement,
+    Order,
+    Reservation,
+    Incident,
+    DeadLetter,
+    ReconciliationRun,
+    Repair,
+    Alert,
+    AlertDelivery,
+)
 REGISTERED = sorted(admin.site._registry, key=lambda model: model._meta.label)
 
 
@@ -67,11 +80,12 @@ def act(client: Client, action: str, items: Sequence[SaleItem]) -> list[tuple[st
 
 
 def one_of_each() -> Shop:
-    """A preheated sale with an order, a dead letter, an incident and a reconciliation."""
+    """A preheated sale with an order, a dead letter, incidents, a reconciliation and a repair."""
     shop = open_sale()
     buy(make_tickets(shop, 1)[0])
     raw_client().xadd(shop.bucket.keys[4], {"order": "x"})
-    reconcile_bucket(bucket=shop.bucket, clock=timezone.now)
+    raw_client().hincrby(shop.bucket.keys[0], f"{shop.item.pk}:left", 1)
+    reconcile_and_repair(bucket=shop.bucket, clock=timezone.now)
     AlertDelivery.objects.create(alert=Alert.objects.all()[0], channel="mail", due_at=timezone.now())
     return shop
 
@@ -173,6 +187,9 @@ def test_an_incident_of_the_system_is_shown(operator: Client) -> None:
         kind="phantom", severity=Severity.CRITICAL, bucket=shop.bucket, detail="Redis sold 1 unit", now=timezone.now()
     )
     assert "phantom" in operator.get(page(Incident, "changelist")).content.decode()
+    html = operator.get(page(Incident, "change", Incident.objects.get().pk)).content.decode()
+    assert str(advice_for("phantom").did) in html
+    assert str(advice_for("phantom").can) in html
 
 
 def test_whoever_has_no_permission_is_refused() -> None:

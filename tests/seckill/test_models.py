@@ -15,6 +15,7 @@ from seckill.models import (
     Incident,
     ItemBucket,
     ReconciliationRun,
+    Repair,
     Reservation,
     SaleItem,
     SalePool,
@@ -41,6 +42,7 @@ TABLES = (
     Incident,
     ItemBucket,
     ReconciliationRun,
+    Repair,
     Reservation,
     SaleItem,
     SalePool,
@@ -74,6 +76,7 @@ BAD_WRITES: list[tuple[str, type[models.Model], dict[str, Any], frozenset[int]]]
     ("reservation_refused_with_reason", Reservation, {"reason": ""}, CHECK_VIOLATED),
     ("reservation_refused_with_reason", Reservation, {"state": "SETTLED"}, CHECK_VIOLATED),
     ("reservation_refused_with_reason", Reservation, {"state": "RETURNED"}, CHECK_VIOLATED),
+    ("repair_changes_something", Repair, {"delta": 0}, CHECK_VIOLATED),
     ("alert_event_known", Alert, {"event": "SHOUTED"}, CHECK_VIOLATED),
     ("alert_delivery_sent_with_its_time", AlertDelivery, {"state": "SENT"}, CHECK_VIOLATED),
     ("alert_delivery_sent_with_its_time", AlertDelivery, {"sent_at": NOW}, CHECK_VIOLATED),
@@ -82,12 +85,13 @@ BAD_WRITES: list[tuple[str, type[models.Model], dict[str, Any], frozenset[int]]]
 
 
 def one_of_each() -> Shop:
-    """A sale of ten units, four of them sold, a refusal that owes its three units, and an alert on its way."""
+    """A sale of ten units, four of them sold, a refusal that owes its three units, an alert on its way, a repair."""
     shop = open_sale(units=10, limit=3)
     ItemBucket.objects.update(sold=4)
     make_refusal(shop, order_no=f"{shop.bucket.pool_id}-0-aaaaaaaaaaaaaaaa", seq=1)
     open_incident(kind="drift", severity=Severity.WARNING, bucket=shop.bucket, detail="1", now=NOW)
     AlertDelivery.objects.create(alert=Alert.objects.get(), channel="mail", due_at=NOW)
+    Repair.objects.create(pool=shop.pool, bucket_no=0, item=shop.item, epoch=1, repair_no=1, delta=-1, created_at=NOW)
     return shop
 
 

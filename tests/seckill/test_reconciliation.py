@@ -3,11 +3,13 @@
 import pytest
 from django.utils import timezone
 
+from orders.services import cancel_order
 from seckill import reconciliation, settlement
 from seckill.errors import GateUnavailable
 from seckill.gate.connection import raw_client
-from seckill.models import ReconciliationRun
+from seckill.models import ReconciliationRun, Reservation
 from seckill.reconciliation import BucketReport, ItemBalance, Verdict, reconcile_bucket
+from seckill.returns import return_closed_orders
 from tests.support.shop import Shop, buy, make_buyers, make_ticket, make_tickets, open_sale, ticket_of
 from tests.support.threads import run_together
 
@@ -118,3 +120,17 @@ def test_a_frozen_bucket_is_not_compared() -> None:
     raw_client().hset(shop.bucket.keys[1], "frozen", "token")
     with pytest.raises(GateUnavailable):
         compare(shop)
+
+
+@pytest.mark.parametrize("receipt", ["", "garbage", "confirmed|x|1|1"])
+def test_one_damaged_receipt_hides_no_other_number(receipt: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The receipt of a return that is owed is read with the numbers; a damaged one is as good as none."""
+    shop = open_sale(units=10)
+    order_no = buy(make_ticket(shop))
+    settlement.settle_bucket(bucket=shop.bucket, clock=timezone.now)
+    cancel_order(number=order_no, buyer_id=Reservation.objects.get().buyer_id, now=timezone.now())
+    monkeypatch.setattr("seckill.returns.pay_debts", lambda **_: 0)
+    return_closed_orders(clock=timezone.now)
+    assert compare(shop).items == (balance(shop, sold=0, left=9, in_flight=0, owed=1),)
+    raw_client().hset(shop.bucket.keys[3], order_no, receipt)
+    assert compare(shop).items == (balance(shop, sold=0, left=9, in_flight=0, owed=0),)

@@ -125,6 +125,25 @@ def test_phantoms_sold_in_between_are_not_taken_away_twice(monkeypatch: pytest.M
     assert_settled_state(shop, sold=2)
 
 
+def test_an_item_of_which_nothing_is_left_does_not_stop_the_repair_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both have too many; the second is sold out before the script comes. Lua's -0 is no number to Redis."""
+    shop = open_sale(units=2, items=2, limit=3)
+    first, second = (item.pk for item in shop.items)
+    for item in (first, second):
+        raw_client().hincrby(shop.bucket.keys[0], f"{item}:left", 1)
+    plan = repair._plan
+
+    def buy_and_plan(**arguments: object) -> list[Repair]:
+        (ticket,) = make_tickets(shop, 1, item=shop.items[1])
+        buy(ticket, 3)
+        return plan(**arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(repair, "_plan", buy_and_plan)
+    run(shop)
+    assert repairs() == [(-1, "DONE"), (-1, "OVERTAKEN")]
+    assert numbers(shop).left == {first: 2, second: 0}
+
+
 @pytest.mark.parametrize("what", ["another repair", "a rebuild", "an outage"])
 def test_a_repair_that_was_overtaken_changes_nothing(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     shop = open_sale(units=10)

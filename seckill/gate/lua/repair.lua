@@ -13,7 +13,8 @@ local reply = { 1 }
 for i = 4, #ARGV, 2 do
   local left = integer(redis.call('HGET', STOCK, ARGV[i] .. ':left'))
   if not left then return { -7 } end
-  reply[#reply + 1] = math.max(-left, tonumber(ARGV[i + 1]))
+  -- 0 - left, since -left of none is -0, which HINCRBY takes for no number, after the first write.
+  reply[#reply + 1] = math.max(0 - left, tonumber(ARGV[i + 1]))
 end
 
 for i = 4, #ARGV, 2 do redis.call('HINCRBY', STOCK, ARGV[i] .. ':left', reply[i / 2]) end

@@ -1,0 +1,140 @@
+"""What each kind of incident means for whoever is called: what the system did by itself, and what a person can do.
+
+Shown by ``manage.py reconcile``, on the incident's page and in messages; in the reader's language.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.utils.translation import gettext_lazy as _
+from django_stubs_ext import StrOrPromise
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advice:
+    """One kind of incident: ``did`` by the system, ``can`` by an operator."""
+
+    did: StrOrPromise
+    can: StrOrPromise
+
+    def __str__(self) -> str:
+        return f"{self.did} {self.can}"
+
+
+UNKNOWN = Advice(
+    did=_("The system has noted what it saw, and has changed nothing."),
+    can=_("Read the detail, and the log around the time it was last seen."),
+)
+
+ADVICE: Mapping[str, Advice] = {
+    "drift": Advice(
+        did=_(
+            "Units that Redis has too many are taken away at once. Units it has too few are given back once two looks"
+            " half a minute apart have shown them."
+        ),
+        can=_(
+            "Wait a minute. If it stays or comes again, somebody or something writes to the stock Redis: pause the"
+            " item, run manage.py reconcile --full, and find out who."
+        ),
+    ),
+    "marks_differ": Advice(
+        did=_(
+            "A buyer's mark that was missing or too low is set at once. One that was too high, so that the buyer was"
+            " refused what he may have, is lowered once two looks half a minute apart have shown it."
+        ),
+        can=_(
+            "Nobody got more than the limit: MySQL refuses him. If it comes again, somebody writes to the stock Redis;"
+            " manage.py reconcile --full --repair looks at every buyer now."
+        ),
+    ),
+    "receipts_differ": Advice(
+        did=_(
+            "Receipts that were missing, damaged or of another state than MySQL's row are written again from the row."
+            " A receipt without any row in MySQL is left as it is: nobody knows whose order it was."
+        ),
+        can=_(
+            "Look in the dead letters for the order number. Where there is nothing to be saved, manage.py rebuild makes"
+            " all receipts anew from MySQL; the buyer may then use the same ticket again."
+        ),
+    ),
+    "books_differ": Advice(
+        did=_("Nothing was changed: the ledger and the stored number say different things, and one of them is wrong."),
+        can=_(
+            "Run manage.py audit_stock. Somebody wrote to a table by hand, or restored a part of the database: compare"
+            " with the last backup, and have the difference approved as a stock change."
+        ),
+    ),
+    "phantom": Advice(
+        did=_(
+            "Redis had sold units that do not exist. MySQL has refused them, their buyers were told, and a"
+            " reconciliation was started. It closes when the books are balanced again."
+        ),
+        can=_("Find out who raised the stock in Redis; the refused orders are listed as reservations."),
+    ),
+    "order_differs": Advice(
+        did=_(
+            "Redis and MySQL said different things about one order number. MySQL's row stands, and the receipt is"
+            " written again from it."
+        ),
+        can=_("Compare the reservation with what the buyer says he bought; cancel or refund by the order's page."),
+    ),
+    "row_refused": Advice(
+        did=_(
+            "One order could not be written to MySQL, alone of its batch. It was refused, its unit is on sale again and"
+            " its buyer was told."
+        ),
+        can=_("Read why in the detail: most often the account was deleted. The buyer may try again."),
+    ),
+    "dead_letter": Advice(
+        did=_(
+            "An entry of the queue could be neither read nor written. It was put aside, and its units are on sale again"
+            " once that is proved. Its buyer's poll says queued until somebody decides."
+        ),
+        can=_(
+            "Look at the dead letters. What cannot be saved is forgotten by manage.py rebuild; the buyer may then use"
+            " the same ticket again."
+        ),
+    ),
+    "redis_lost": Advice(
+        did=_("The gate is closed, and is being rebuilt from MySQL; that takes seconds. Nothing is sold meanwhile."),
+        can=_("Wait. If it stays longer than a minute, see whether the workers of the slow queue and MySQL are up."),
+    ),
+    "queue_forked": Advice(
+        did=_("Redis tells another history than MySQL: it was rolled back. The gate is closed and is being rebuilt."),
+        can=_("Wait. Buyers who lost their place see so, and may use the same ticket again. Check Redis's disk."),
+    ),
+    "commits_lost": Advice(
+        did=_(
+            "MySQL does not have what it once had: it was restored, or failed over. The gate is closed and stays so,"
+            " since stock made from such books would be sold twice."
+        ),
+        can=_(
+            "Bring the missing commits back if they exist anywhere. If they do not, manage.py rebuild"
+            " --accept-lost-commits opens the sale with what MySQL has."
+        ),
+    ),
+    "keeps_breaking": Advice(
+        did=_("The bucket was rebuilt three times within ten minutes and broke again. It stays shut."),
+        can=_("Find out what writes to the stock Redis, or why it restarts; then open it by manage.py rebuild."),
+    ),
+    "settlement_stopped": Advice(
+        did=_(
+            "MySQL said something that is about no single order. Nobody was refused; reservations wait in the queue,"
+            " and it is tried again each second."
+        ),
+        can=_("Read the detail: a migration that did not run, a full disk, a missing right. It drains by itself then."),
+    ),
+    "returns_stuck": Advice(
+        did=_("Units of closed orders cannot be taken back here. Other buckets are served; it is tried again."),
+        can=_("Read the detail, and run manage.py audit_stock for the item it names."),
+    ),
+    "not_preheated": Advice(
+        did=_("The sale opens soon and could not be preheated; it is tried again each minute."),
+        can=_("Read the detail: most often the warehouse has too few units. Receive them, or lower the sale's units."),
+    ),
+}
+
+
+def advice_for(kind: str) -> Advice:
+    """Return the advice for a kind of incident; a kind that is not listed gets a general one."""
+    return ADVICE.get(kind, UNKNOWN)
