@@ -8,7 +8,7 @@ from typing import Any
 from django.utils.translation import gettext_lazy as _
 from django_stubs_ext import StrOrPromise
 
-from inventory.errors import NoStockRow, NotEnoughOnHand
+from inventory.errors import AlreadyDecided, ChangeNotAllowed, NoStockRow, NotEnoughOnHand, UnknownChange
 from orders.errors import TransitionRefused
 from seckill import errors
 
@@ -58,6 +58,11 @@ ANSWERS: Mapping[type[Exception], Answer] = {
     errors.Ended: Answer(status=HTTPStatus.GONE, code="ended", title=_("The sale is over.")),
     errors.TicketExpired: Answer(
         status=HTTPStatus.GONE, code="ticket_expired", title=_("This ticket has expired; please ask for a new one.")
+    ),
+    errors.PriceChanged: Answer(
+        status=HTTPStatus.CONFLICT,
+        code="price_changed",
+        title=_("The price has changed since this ticket was issued; please ask for your ticket again."),
     ),
     errors.Busy: Answer(
         status=HTTPStatus.SERVICE_UNAVAILABLE,
@@ -120,6 +125,19 @@ ANSWERS: Mapping[type[Exception], Answer] = {
     ),
     NoStockRow: Answer(
         status=HTTPStatus.CONFLICT, code="no_stock_row", title=_("The warehouse has no record of this article.")
+    ),
+    UnknownChange: Answer(status=HTTPStatus.NOT_FOUND, code="not_found", title=_("There is no such request.")),
+    ChangeNotAllowed: Answer(
+        status=HTTPStatus.FORBIDDEN,
+        code="change_not_allowed",
+        title=_("You may not do that with this request."),
+        extras=lambda error: {"detail": error.explanation},
+    ),
+    AlreadyDecided: Answer(
+        status=HTTPStatus.CONFLICT,
+        code="already_decided",
+        title=_("This request was decided already."),
+        extras=lambda error: {"state": error.state},
     ),
     TransitionRefused: Answer(
         status=HTTPStatus.CONFLICT, code="transition_refused", title=_("The order is not in a state for that.")

@@ -235,6 +235,9 @@ CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 CELERY_TIMEZONE = TIME_ZONE
 
+# True lets the one person of a small shop decide on his own requests; every entry says so then.
+ONE_PERSON_SHOP = env.bool("ONE_PERSON_SHOP", default=False)
+
 SECKILL = {
     "eligibility": env.list("SECKILL_ELIGIBILITY", default=["seckill.eligibility.active_account"]),
     "limit_key": env.str("SECKILL_LIMIT_KEY", default="seckill.eligibility.account_key"),

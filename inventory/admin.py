@@ -4,8 +4,12 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
+from django.utils import timezone
 
-from inventory.models import Product, Sku, Stock, StockMovement
+from inventory.adjusting import apply_stock_adjustment
+from inventory.change_admin import ManualChangeAdmin
+from inventory.changes import ChangeState
+from inventory.models import Product, Sku, Stock, StockAdjustment, StockMovement
 
 
 class ReadOnlyAdmin(admin.ModelAdmin[Any]):
@@ -75,3 +79,17 @@ class StockMovementAdmin(ReadOnlyAdmin):
     list_select_related = ["sku", "actor"]
     ordering = ["-id"]
     show_full_result_count = False
+
+
+@admin.register(StockAdjustment)
+class StockAdjustmentAdmin(ManualChangeAdmin):
+    """Changes of warehouse numbers: the only way to change them by hand."""
+
+    request_fields = ["sku", "delta", "reason"]
+    autocomplete_fields = ["sku"]
+    search_fields = ["sku__code", "reason"]
+    list_select_related = ["sku", "requested_by", "decided_by"]
+
+    def apply(self, *, change_id: int) -> ChangeState:
+        """Apply an approved adjustment."""
+        return apply_stock_adjustment(adjustment_id=change_id, now=timezone.now())

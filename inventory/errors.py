@@ -27,3 +27,27 @@ class NoStockRow(InventoryError):
 
     def __str__(self) -> str:
         return f"SKU {self.sku_id} has no stock row to put units into"
+
+
+class UnknownChange(InventoryError):
+    """Raised when there is no such request for a change."""
+
+
+@dataclass
+class ChangeNotAllowed(InventoryError):
+    """Raised when somebody may not request, approve or reject a change."""
+
+    explanation: str
+
+    def __str__(self) -> str:
+        return self.explanation
+
+
+@dataclass
+class AlreadyDecided(InventoryError):
+    """Raised when a change has left the state that an action needs; ``state`` is where it stands."""
+
+    state: str
+
+    def __str__(self) -> str:
+        return f"the change is {self.state.lower()} already"

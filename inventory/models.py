@@ -1,10 +1,15 @@
 """Tables of the inventory: what is sold, how much of it stands in the warehouse, and the ledger of every change."""
 
 from django.conf import settings
-from django.core.validators import MinValueValidator
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
+
+from inventory.changes import ManualChange
+
+# No count of units may grow beyond this; a typing error of more digits is refused.
+UNITS_MAX = 1_000_000_000
 
 
 class Product(models.Model):
@@ -100,3 +105,27 @@ class StockMovement(models.Model):
 
     def __str__(self) -> str:
         return f"{self.account} {self.units:+d} ({self.reference})"
+
+
+class StockAdjustment(ManualChange):
+    """A change of what the warehouse has of a SKU, as a delta; two of them add up, whoever asked for them."""
+
+    sku = models.ForeignKey(Sku, on_delete=models.PROTECT, related_name="+", verbose_name=_("SKU"))
+    delta = models.IntegerField(
+        _("units (+ or −)"), validators=[MinValueValidator(-UNITS_MAX), MaxValueValidator(UNITS_MAX)]
+    )
+    on_hand_after = models.PositiveIntegerField(_("on hand after it"), null=True, blank=True, editable=False)
+    ledger_after = models.IntegerField(_("ledger after it"), null=True, blank=True, editable=False)
+
+    class Meta(ManualChange.Meta):
+        verbose_name = _("warehouse adjustment")
+        verbose_name_plural = _("warehouse adjustments")
+        default_permissions = ("add", "view")
+        permissions = [("approve_stockadjustment", _("Can approve or reject warehouse adjustments of others"))]
+        constraints = [
+            *ManualChange.Meta.constraints,
+            models.CheckConstraint(condition=~Q(delta=0), name="stockadjustment_changes_something"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.sku}: {self.delta:+d}"

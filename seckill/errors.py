@@ -72,6 +72,10 @@ class TicketExpired(PurchaseRefused):
     """Raised when an unused ticket has outlived its sale."""
 
 
+class PriceChanged(PurchaseRefused):
+    """Raised when a ticket names another price than the sale has; the buyer asks for his ticket again."""
+
+
 class GateUnavailable(PurchaseRefused):
     """Raised when Redis is away, frozen, restarted, damaged or did not answer in time.
 

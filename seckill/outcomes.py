@@ -121,6 +121,11 @@ def units_unsold(*, row: Bucket) -> dict[int, int]:
     return {unit.item_id: unit.allocated - unit.sold for unit in ItemBucket.objects.filter(bucket_id=row.pk)}
 
 
+def ticket_prices(*, pool_id: int) -> dict[int, str]:
+    """Price per item, as tickets and the gate spell it: the two are compared as text."""
+    return {item.pk: str(item.price) for item in SaleItem.objects.filter(pool_id=pool_id)}
+
+
 def write_decisions(
     *, row: Bucket, bucket: BucketRef, decisions: Sequence[Decision], facts: PoolFacts, now: datetime
 ) -> None:

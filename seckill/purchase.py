@@ -14,6 +14,7 @@ from seckill.errors import (
     NotPreheated,
     NotStarted,
     Paused,
+    PriceChanged,
     PurchaseRefused,
     SoldOut,
     TicketExpired,
@@ -101,4 +102,5 @@ _PLAIN: dict[ReserveCode, type[PurchaseRefused]] = {
     ReserveCode.BAD_QUANTITY: BadQuantity,
     ReserveCode.CONFLICT: Conflict,
     ReserveCode.TICKET_EXPIRED: TicketExpired,
+    ReserveCode.PRICE_CHANGED: PriceChanged,
 }

@@ -26,7 +26,15 @@ from seckill.gate.staging import Frozen, GateFields
 from seckill.incidents import Severity, open_incident, resolve_incident
 from seckill.intake import Intake, IntakeContext, owes_nothing, take_in
 from seckill.models import Bucket, RebuildRun, Reservation, SaleItem, SalePool
-from seckill.outcomes import highest_seq, in_order, lock_bucket, pool_facts, require_all_commits, units_unsold
+from seckill.outcomes import (
+    highest_seq,
+    in_order,
+    lock_bucket,
+    pool_facts,
+    require_all_commits,
+    ticket_prices,
+    units_unsold,
+)
 from seckill.settlement import COMMITS_LOST, FORKED, STOPPED
 from seckill.states import ReservationState
 
@@ -245,7 +253,8 @@ def _swap(*, bucket: BucketRef, frozen: Frozen, epoch: int, clock: Callable[[], 
         if row.epoch != epoch:
             raise RebuildRefused(f"bucket {bucket} has gone on to epoch {row.epoch}")
         gate = _gate_fields(row=row, bucket=bucket, frozen=frozen)
-        staging.stage_gate(bucket=bucket, frozen=frozen, gate=gate, left=units_unsold(row=row))
+        left, prices = units_unsold(row=row), ticket_prices(pool_id=bucket.pool_id)
+        staging.stage_gate(bucket=bucket, frozen=frozen, gate=gate, left=left, prices=prices)
         Bucket.objects.filter(pk=row.pk).update(run_id=frozen.run_id)
         staging.swap(bucket=bucket, frozen=frozen, epoch=epoch)
 

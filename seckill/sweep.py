@@ -77,7 +77,7 @@ def examine(*, bucket: BucketRef) -> str:
         return "the gate is frozen and no rebuild is at it"
     if snapshot.epoch != row.epoch:
         return f"the gate is of epoch {snapshot.epoch}, MySQL of {row.epoch}"
-    if not (snapshot.left.keys() == snapshot.queued.keys() == items):
+    if not (snapshot.left.keys() == snapshot.queued.keys() == snapshot.prices.keys() == items):
         return "the stock does not have the items it ought to have"
     return ""
 

@@ -19,3 +19,4 @@ class ReserveCode(IntEnum):
     BAD_QUANTITY = -8
     CONFLICT = -9
     TICKET_EXPIRED = -10
+    PRICE_CHANGED = -11

@@ -56,6 +56,7 @@ class Snapshot:
     paused_items: frozenset[int]
     left: Mapping[int, int]
     queued: Mapping[int, int]
+    prices: Mapping[int, str]
     queue_length: int
     entries: Sequence[QueueEntry | BadEntry]
     receipts: Mapping[str, Receipt]
@@ -147,6 +148,7 @@ def snapshot(*, bucket: BucketRef, entries_max: int, order_numbers: Sequence[str
             paused_items=frozenset(int(name.removeprefix("paused:")) for name in gate if name.startswith("paused:")),
             left=_units(stock, ":left"),
             queued=_units(stock, ":queued"),
+            prices={int(name.removesuffix(":price")): stock[name] for name in stock if name.endswith(":price")},
             queue_length=queue_length,
             entries=[parse_entry(raw) for raw in raw_entries],
             receipts=_receipts(order_numbers=order_numbers, raw_receipts=raw_receipts),

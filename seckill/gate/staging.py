@@ -96,12 +96,14 @@ def stage_buyers(*, bucket: BucketRef, token: str, held: Mapping[str, int]) -> N
     _stage(key=bucket.staging_keys(token)[2], mapping={key: str(units) for key, units in held.items()})
 
 
-def stage_gate(*, bucket: BucketRef, frozen: Frozen, gate: GateFields, left: Mapping[int, int]) -> None:
-    """Write the stock and the gate, the last two; ``left`` is units per item."""
+def stage_gate(
+    *, bucket: BucketRef, frozen: Frozen, gate: GateFields, left: Mapping[int, int], prices: Mapping[int, str]
+) -> None:
+    """Write the stock and the gate, the last two; ``left`` is units per item, ``prices`` as tickets name them."""
     stock_key, gate_key = bucket.staging_keys(frozen.token)[:2]
     stock = {SENTINEL: str(gate.epoch)}
     for item_id, units in left.items():
-        stock |= {f"{item_id}:left": str(units), f"{item_id}:queued": "0"}
+        stock |= {f"{item_id}:left": str(units), f"{item_id}:queued": "0", f"{item_id}:price": prices.get(item_id, "")}
     fields = {name: str(value) for name, value in vars(gate).items() if name != "paused_items"}
     fields |= {f"paused:{item_id}": "1" for item_id in gate.paused_items}
     _stage(key=stock_key, mapping=stock)

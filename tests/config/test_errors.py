@@ -19,7 +19,14 @@ import orders.errors
 import seckill.errors
 from config.api import problem_response
 from config.errors import ANSWERS
-from inventory.errors import InventoryError, NoStockRow, NotEnoughOnHand
+from inventory.errors import (
+    AlreadyDecided,
+    ChangeNotAllowed,
+    InventoryError,
+    NoStockRow,
+    NotEnoughOnHand,
+    UnknownChange,
+)
 from orders.errors import OrderError, TransitionRefused
 from orders.states import OrderState
 from rest.parsers import BodyTooLarge
@@ -35,6 +42,7 @@ from seckill.errors import (
     NotPreheated,
     NotStarted,
     Paused,
+    PriceChanged,
     PurchaseRefused,
     QueueForked,
     RebuildRefused,
@@ -72,6 +80,7 @@ TOLD: list[tuple[Exception, int, str, dict[str, Any], str | None]] = [
     (Conflict(), 409, "conflict", {}, None),
     (TicketInvalid(), 403, "ticket_invalid", {}, None),
     (TicketExpired(), 410, "ticket_expired", {}, None),
+    (PriceChanged(), 409, "price_changed", {}, None),
     (GateUnavailable(), 503, "unavailable", {}, "2"),
     (TicketDenied(reason="members_only"), 403, "ticket_denied", {"reason": "members_only", "until": None}, None),
     (
@@ -90,6 +99,9 @@ TOLD: list[tuple[Exception, int, str, dict[str, Any], str | None]] = [
     (RebuildRefused(explanation="another is at it"), 503, "unavailable", {}, "2"),
     (NotEnoughOnHand(sku_id=1, asked=2, on_hand=1), 409, "not_enough_on_hand", {}, None),
     (NoStockRow(sku_id=1), 409, "no_stock_row", {}, None),
+    (UnknownChange(), 404, "not_found", {}, None),
+    (ChangeNotAllowed(explanation="it is yours"), 403, "change_not_allowed", {"detail": "it is yours"}, None),
+    (AlreadyDecided(state="REJECTED"), 409, "already_decided", {"state": "REJECTED"}, None),
     (TransitionRefused(number="1", to_state=OrderState.PAID), 409, "transition_refused", {}, None),
 ]
 
@@ -179,6 +191,7 @@ REFUSALS = {
     ReserveCode.BAD_QUANTITY: BadQuantity,
     ReserveCode.CONFLICT: Conflict,
     ReserveCode.TICKET_EXPIRED: TicketExpired,
+    ReserveCode.PRICE_CHANGED: PriceChanged,
 }
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.db import models
 
-from inventory.models import Product, Sku, Stock, StockMovement
+from inventory.models import Product, Sku, Stock, StockAdjustment, StockMovement
 from inventory.services import receive
 from tests.support.rows import (
     CHECK_VIOLATED,
@@ -18,21 +18,42 @@ from tests.support.rows import (
     error_code,
     make_sku,
 )
+from tests.support.shop import make_buyers
 
-TABLES = (Product, Sku, Stock, StockMovement)
+F = models.F
+
+TABLES = (Product, Sku, Stock, StockAdjustment, StockMovement)
 
 # rule, table, what somebody tries to write, how the database says no
 BAD_WRITES = [
     ("sku_list_price_not_negative", Sku, {"list_price": "-0.01"}, CHECK_VIOLATED),
     ("stock_on_hand_not_negative", Stock, {"on_hand": -1}, frozenset({OUT_OF_RANGE})),
     ("movement_units_not_zero", StockMovement, {"units": 0}, CHECK_VIOLATED),
+    ("stockadjustment_changes_something", StockAdjustment, {"delta": 0}, CHECK_VIOLATED),
+    ("stockadjustment_has_reason", StockAdjustment, {"reason": ""}, CHECK_VIOLATED),
+    ("stockadjustment_state_known", StockAdjustment, {"state": "DONE"}, CHECK_VIOLATED),
+    ("stockadjustment_decided_by_somebody", StockAdjustment, {"decided_at": None}, CHECK_VIOLATED),
+    ("stockadjustment_decided_by_somebody", StockAdjustment, {"decided_by": None}, CHECK_VIOLATED),
+    ("stockadjustment_decided_by_somebody", StockAdjustment, {"state": "REQUESTED"}, CHECK_VIOLATED),
+    ("stockadjustment_two_people", StockAdjustment, {"decided_by": F("requested_by")}, CHECK_VIOLATED),
 ]
 
 
 def one_of_each() -> Sku:
-    """A SKU with three units, so that each table has one row."""
+    """A SKU with three units, so that each table has one row, and an approved request for more."""
     sku = make_sku()
     receive(sku_id=sku.pk, units=3, reference="delivery 1", now=NOW)
+    clerk, manager = make_buyers(2)
+    StockAdjustment.objects.create(
+        sku=sku,
+        delta=1,
+        reason="counted again",
+        state="APPROVED",
+        requested_by=clerk,
+        requested_at=NOW,
+        decided_by=manager,
+        decided_at=NOW,
+    )
     return sku
 
 

@@ -273,7 +273,8 @@ def test_a_queue_that_grew_bars_the_swap() -> None:
         repair_no=0,
         paused_items=frozenset(),
     )
-    staging.stage_gate(bucket=shop.bucket, frozen=frozen, gate=fields, left={shop.item.pk: 10})
+    prices = {shop.item.pk: "1499.00"}
+    staging.stage_gate(bucket=shop.bucket, frozen=frozen, gate=fields, left={shop.item.pk: 10}, prices=prices)
     raw_client().xadd(shop.bucket.keys[4], {"order": "x"})
     with pytest.raises(RebuildRefused):
         staging.swap(bucket=shop.bucket, frozen=frozen, epoch=2)

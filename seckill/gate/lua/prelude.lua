@@ -1,8 +1,9 @@
 -- Put in front of every script. It names the five keys of a bucket and holds checks that only read.
 --
--- stock     hash    <item>:left, <item>:queued (units, plain integers), #epoch
--- gate      hash    epoch, run_id, opens_ms, closes_ms, limit, max_queue, seq, settled_seq, woken_ms, adj_no,
---                   repair_no, frozen (a rebuild's token), paused:<item>
+-- stock     hash    <item>:left, <item>:queued (units, plain integers), <item>:price (as on the tickets), #epoch
+-- gate      hash    epoch, run_id, opens_ms, closes_ms, limit, max_queue, seq, settled_seq, woken_ms, repair_no,
+--                   adj_no and adj_applied (number of the last adjustment, units it changed), window_no,
+--                   frozen (a rebuild's token), paused:<item>
 -- buyers    hash    limit key -> units held, #epoch
 -- receipts  hash    order number -> state|item|quantity|buyer, #epoch
 -- queue     stream  reservations that MySQL does not have yet

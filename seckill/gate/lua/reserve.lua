@@ -6,20 +6,20 @@
 --    1 reserved              2 already yours            0 sold out, or fewer left than asked (the number left)
 --   -1 not preheated        -2 limit reached (held)    -3 not started (ms until it opens)
 --   -4 ended                -5 paused                  -6 busy                    -7 unavailable
---   -8 bad quantity         -9 conflict               -10 ticket expired
+--   -8 bad quantity         -9 conflict               -10 ticket expired         -11 price changed
 -- Every check stands before the first write: Redis does not roll back a script that fails.
 local run_id, order_no, item, buyer, limit_key = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
 local gate, code = read_gate(run_id, 'paused:' .. item)
 if not gate then return { code, 0, 0 } end
-local stock = redis.pcall('HMGET', STOCK, EPOCH, item .. ':left', item .. ':queued')
+local stock = redis.pcall('HMGET', STOCK, EPOCH, item .. ':left', item .. ':queued', item .. ':price')
 local buyers = redis.pcall('HMGET', BUYERS, EPOCH, limit_key)
 local receipts = redis.pcall('HMGET', RECEIPTS, EPOCH, order_no)
 local waiting = redis.pcall('XLEN', QUEUE)
 if stock.err or buyers.err or receipts.err or type(waiting) ~= 'number' then return { -7, 0, 0 } end
 local left, held = integer(stock[2]), integer(buyers[2] or '0')
 if stock[1] ~= gate.epoch or buyers[1] ~= gate.epoch or receipts[1] ~= gate.epoch then return { -7, 0, 0 } end
-if not (left and integer(stock[3]) and held) then return { -7, 0, 0 } end
+if not (left and integer(stock[3]) and stock[4] and held) then return { -7, 0, 0 } end
 
 if receipts[2] then
   local wanted = '|' .. item .. '|' .. ARGV[6] .. '|' .. buyer
@@ -33,6 +33,7 @@ if now < gate.opens_ms then return { -3, gate.opens_ms - now, 0 } end
 if now >= gate.closes_ms then return { -4, 0, 0 } end
 local ticket_end = integer(ARGV[8])
 if not ticket_end or now >= ticket_end then return { -10, 0, 0 } end
+if ARGV[7] ~= stock[4] then return { -11, 0, 0 } end
 local quantity = integer(ARGV[6])
 if not quantity or quantity < 1 then return { -8, 0, 0 } end
 if held + quantity > gate.limit then return { -2, held, 0 } end

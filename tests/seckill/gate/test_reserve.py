@@ -157,6 +157,21 @@ def test_an_expired_ticket_bars_a_new_reservation_only() -> None:
     assert_refused(shop, ReserveCode.ALREADY_YOURS, ticket_expires_ms=1)
 
 
+@pytest.mark.parametrize("price", ["1498.99", "1499.000", "1499", "", "0"])
+def test_another_price_than_the_sale_has_is_refused(price: str) -> None:
+    """A ticket of before a withdrawal, or a price changed past the services: nobody pays what was not announced."""
+    shop = open_sale()
+    assert_refused(shop, ReserveCode.PRICE_CHANGED, 0, price=price)
+    assert reserve(shop).code is ReserveCode.RESERVED
+    assert reserve(shop, price=price).code is ReserveCode.ALREADY_YOURS
+
+
+def test_a_stock_without_prices_is_unavailable() -> None:
+    shop = open_sale()
+    raw_client().hdel(shop.bucket.keys[0], f"{shop.item.pk}:price")
+    assert_refused(shop, ReserveCode.UNAVAILABLE)
+
+
 @pytest.mark.parametrize("quantity", [-5, 0, -1, 10**18, 10**30])
 def test_strange_quantities_are_refused(quantity: int) -> None:
     """CASES 38: -5 must not add stock; nothing huge may turn into a float."""
