@@ -9,7 +9,7 @@ SETTINGS := SECRET_KEY=unused DATABASE_URL=mysql://nowhere/none \
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help prepare demo up check test test-fast soak format lock migrations clean
+.PHONY: help prepare demo up faults check test test-fast soak format lock migrations clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ demo: prepare ## Let 2,000 buyers race for 100 units; the report is in var/demo.
 
 up: prepare ## Run the shop with a sale about to open, until Ctrl-C.
 	@$(BIN)/python -m benchmarks.up
+
+faults: prepare ## Kill, stop and restart each part in the middle of a rush; ARGS=--small for CI's size.
+	@$(BIN)/python -m benchmarks.faults $(ARGS)
 
 check: prepare ## Lint, check types, imports, migrations and the settings for production.
 	$(BIN)/ruff check .

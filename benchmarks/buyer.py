@@ -67,6 +67,7 @@ class Buyer:
         self._ticket = ""
         self._order_no = ""
         self._was_accepted = False
+        self._was_forgotten = False
 
     async def play(self) -> Outcome:
         """Go through it all and return how it ended; never raises."""
@@ -144,6 +145,7 @@ class Buyer:
             if state in _FINAL:
                 return self._outcome(_FINAL[state], answer.body.get("reason", ""))
             if state == "not_reserved":
+                self._was_forgotten = True
                 return None
             if state not in {"queued", "unknown"}:
                 raise Disappointed(f"the poll was answered {answer.status} {state or answer.code}")
@@ -173,6 +175,7 @@ class Buyer:
             was_accepted=self._was_accepted,
             end=end,
             reason=reason,
+            was_forgotten=self._was_forgotten,
         )
 
 

@@ -69,12 +69,20 @@ class Measured:
     answers: Counter[str] = field(default_factory=Counter)
     last_answer_at: float | None = None
     last_accepted_at: float | None = None
+    trouble_at: float | None = None
+    well_again_at: float | None = None
 
     def note(self, answer: Answer | None, *, seconds: float, now: float) -> None:
         """Count one call's answer, None if it had none."""
         code = NO_ANSWER if answer is None else ACCEPTED if answer.status == 202 else answer.code
         self.answers[code] += 1
-        if answer is None or now < self.opens_at:
+        if now < self.opens_at:
+            return
+        if answer is None or answer.status >= 500:
+            self.trouble_at, self.well_again_at = now, None
+        elif self.well_again_at is None:
+            self.well_again_at = now
+        if answer is None:
             return
         self.latencies_ms.append(seconds * 1000)
         self.last_answer_at = now

@@ -74,13 +74,17 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What one buyer was told in the end. `order_no` is his ticket's, "" if he never had one."""
+    """What one buyer was told in the end. `order_no` is his ticket's, "" if he never had one.
+
+    `was_forgotten`: after his purchase was accepted, a poll told him that there is no trace of it.
+    """
 
     buyer_id: int
     order_no: str
     was_accepted: bool
     end: End
     reason: str = ""
+    was_forgotten: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +94,8 @@ class Result:
     Latencies are of all purchase calls answered after the opening, from the click to the answer, in milliseconds,
     sorted; a wait for one of the shared connections is part of it. `answers` counts the answers to purchase calls by
     code, `accepted` and the problem codes; what got no answer is counted as `no_answer`. The instants are in seconds
-    since 1970, None when there was no such answer.
+    since 1970, None when there was no such answer. `trouble_at` is of the last purchase call after the opening that had
+    no answer or a 5xx one, `well_again_at` of the first answer after it.
     """
 
     outcomes: tuple[Outcome, ...]
@@ -99,6 +104,8 @@ class Result:
     last_answer_at: float | None
     last_accepted_at: float | None
     last_ticket_at: float | None
+    trouble_at: float | None
+    well_again_at: float | None
 
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> Self:

@@ -54,6 +54,8 @@ def _result(crowd: Crowd, outcomes: Sequence[Outcome]) -> Result:
         last_answer_at=measured.last_answer_at,
         last_accepted_at=measured.last_accepted_at,
         last_ticket_at=crowd.last_ticket_at,
+        trouble_at=measured.trouble_at,
+        well_again_at=measured.well_again_at,
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from benchmarks.allowance import NOTHING, Allowance
 from benchmarks.plan import End, Outcome, Result
 from inventory.models import StockMovement
 from orders.models import Order
@@ -21,6 +22,15 @@ from seckill.selectors import gate_numbers
 from seckill.states import ReservationState
 
 EXAMPLES_MAX = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Noticed:
+    """An incident the shop raised by itself."""
+
+    kind: str
+    detail: str
+    is_open: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +49,7 @@ class Books:
     refused: Mapping[str, int]
     ledger_units: int
     left_in_redis: int | None
-    incidents: Sequence[str]
+    incidents: Sequence[Noticed]
     law_7: BucketReport
 
     @property
@@ -76,7 +86,10 @@ def read_books(*, bucket: BucketRef, item_id: int) -> Books:
         refused=Counter(reason for state, reason, _ in reservations if state == ReservationState.REFUSED),
         ledger_units=sum(StockMovement.objects.filter(account=account).values_list("units", flat=True)),
         left_in_redis=None if snapshot is None else snapshot.left.get(item_id),
-        incidents=[f"{kind}, {detail}" for kind, detail in incidents.values_list("kind", "detail")],
+        incidents=[
+            Noticed(kind=kind, detail=detail, is_open=open_key is not None)
+            for kind, detail, open_key in incidents.values_list("kind", "detail", "open_key")
+        ],
         law_7=reconcile_bucket(bucket=bucket, clock=timezone.now),
     )
 
@@ -86,9 +99,21 @@ def orders_of(bucket: BucketRef) -> QuerySet[Order]:
     return Order.objects.filter(number__startswith=f"{bucket.pool_id}-")
 
 
-def broken_laws(*, books: Books, result: Result) -> list[str]:
+def broken_laws(*, books: Books, result: Result, allowance: Allowance = NOTHING) -> list[str]:
     """Say in words what must not be, a sentence each; empty when all is as it must be."""
-    return [*_broken_in_books(books), *_lies(books=books, outcomes=result.outcomes), *_failures(result.outcomes)]
+    return [
+        *_broken_in_books(books),
+        *_incidents(books=books, allowance=allowance),
+        *_lies(books=books, outcomes=result.outcomes),
+        *_forgotten(outcomes=result.outcomes, allowance=allowance),
+        *_failures(result.outcomes),
+    ]
+
+
+def lost_orders(*, books: Books, outcomes: Sequence[Outcome]) -> list[str]:
+    """Order numbers of accepted purchases that became no order and whose buyers heard of no reason why."""
+    accepted = (outcome for outcome in outcomes if outcome.was_accepted and not outcome.was_forgotten)
+    return [o.order_no for o in accepted if o.order_no not in books.owners and o.end is not End.REFUSED]
 
 
 def _broken_in_books(books: Books) -> Iterator[str]:
@@ -112,8 +137,14 @@ def _broken_in_books(books: Books) -> Iterator[str]:
         )
     if books.law_7.verdict != Verdict.BALANCED:
         yield f"Law 7, conservation: {books.law_7.verdict.label}, {law_7_text(books) or books.law_7.explanation}."
+
+
+def _incidents(*, books: Books, allowance: Allowance) -> Iterator[str]:
     for incident in books.incidents:
-        yield f"The shop itself noticed something that must not be: {incident}."
+        if incident.kind not in allowance.incidents:
+            yield f"The shop itself noticed something that must not be: {incident.kind}, {incident.detail}."
+        elif incident.is_open:
+            yield f"An incident is still open: {incident.kind}, {incident.detail}."
 
 
 def law_7_text(books: Books) -> str:
@@ -138,15 +169,18 @@ def _lies(*, books: Books, outcomes: tuple[Outcome, ...]) -> Iterator[str]:
     strangers = [number for number in books.owners if number not in told]
     if strangers:
         yield f"Law 3, one fate: {_some('order', strangers)} nobody who asked for it."
-    dropped = [n for n, outcome in told.items() if outcome.was_accepted and outcome.end is End.TURNED_AWAY]
-    if dropped:
-        yield f"Law 6, nobody is lied to: {_some('accepted purchase', dropped)} been forgotten."
     sold_out = sum(1 for outcome in outcomes if outcome.reason == "sold_out")
     if sold_out and books.left_in_mysql:
         yield (
             f"Law 6, nobody is lied to: buyers were told that everything is taken ({sold_out}),"
             f" but there are units left ({books.left_in_mysql})."
         )
+
+
+def _forgotten(*, outcomes: Sequence[Outcome], allowance: Allowance) -> Iterator[str]:
+    forgotten = [outcome.order_no for outcome in outcomes if outcome.was_forgotten]
+    if len(forgotten) > allowance.forgotten_max:
+        yield f"Law 6, nobody is lied to: {_some('accepted purchase', forgotten)} been forgotten."
 
 
 def _failures(outcomes: tuple[Outcome, ...]) -> Iterator[str]:

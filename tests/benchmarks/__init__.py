@@ -1,0 +1,1 @@
+"""Tests of what judges the shop: a judge that never finds anything proves nothing."""
