@@ -55,7 +55,22 @@ PRODUCTS: dict[str, tuple[Variant, ...]] = {
     "手冲咖啡壶 · Pour-over kettle": (
         Variant(code="KT-600-STL", name="600 毫升 不锈钢 · 600 ml, steel", list_price=Decimal("219.00")),
     ),
+    "酱香型白酒 53° · Sauce-aroma baijiu, 53 %": (
+        Variant(code="BJ-500", name="500 毫升 · 500 ml", list_price=Decimal("1499.00")),
+    ),
+    "家用游戏机 · Game console": (
+        Variant(code="GC-DIGITAL", name="数字版 · Digital edition", list_price=Decimal("2899.00")),
+        Variant(code="GC-DISC", name="光驱版 · With disc drive", list_price=Decimal("3499.00")),
+    ),
+    "自动机械腕表 · Automatic watch": (
+        Variant(code="WT-40-BLU", name="40 毫米 蓝盘 · 40 mm, blue dial", list_price=Decimal("3980.00")),
+    ),
 }
+# In the order of the products.
+PICTURES = ("headphones", "phone", "keyboard", "tea", "sneakers", "kettle", "liquor", "console", "watch")
+RULES = """One unit a buyer. Get your ticket before the opening; buying is one call then.
+Pay within the pay window, or the unit goes on sale again.
+每人限购一件。请在开抢前领取购买资格；超时未支付，名额将重新放出。"""
 ON_SALE = "PH-N12-256"
 
 
@@ -79,8 +94,8 @@ def migrate() -> None:
 def stock_catalogue() -> None:
     """Write the products that are not there yet and receive goods for each SKU, once."""
     now = timezone.now()
-    for name, variants in PRODUCTS.items():
-        product, _ = Product.objects.get_or_create(name=name)
+    for (name, variants), picture in zip(PRODUCTS.items(), PICTURES, strict=True):
+        product, _ = Product.objects.update_or_create(name=name, defaults={"picture": f"pictures/{picture}.svg"})
         for variant in variants:
             sku, _ = Sku.objects.get_or_create(
                 code=variant.code,
@@ -94,7 +109,7 @@ def schedule_sale(*, name: str, units: int, opens_at: datetime) -> OpenedSale:
     now = timezone.now()
     sku = Sku.objects.select_related("product").get(code=ON_SALE)
     with transaction.atomic():
-        sale = FlashSale.objects.create(name=name, opens_at=opens_at, closes_at=opens_at + SALE_LASTS)
+        sale = FlashSale.objects.create(name=name, rules=RULES, opens_at=opens_at, closes_at=opens_at + SALE_LASTS)
         pool = SalePool.objects.create(sale=sale, name=sku.product.name[:100], limit_per_buyer=1)
         price = (sku.list_price * FLASH_PRICE_FACTOR).quantize(Decimal("0.01"))
         item = SaleItem.objects.create(pool=pool, sku=sku, price=price, units=units)

@@ -8,7 +8,14 @@ from typing import Any
 from django.utils.translation import gettext_lazy as _
 from django_stubs_ext import StrOrPromise
 
-from inventory.errors import AlreadyDecided, ChangeNotAllowed, NoStockRow, NotEnoughOnHand, UnknownChange
+from inventory.errors import (
+    AlreadyDecided,
+    ChangeNotAllowed,
+    NoStockRow,
+    NotEnoughOnHand,
+    UnknownChange,
+    UnknownProduct,
+)
 from orders.errors import TransitionRefused
 from seckill import errors
 
@@ -89,6 +96,7 @@ ANSWERS: Mapping[type[Exception], Answer] = {
         extras=lambda error: {"reason": error.reason, "until": error.until and error.until.isoformat()},
     ),
     errors.UnknownItem: Answer(status=HTTPStatus.NOT_FOUND, code="not_found", title=_("There is no such item.")),
+    errors.UnknownSale: Answer(status=HTTPStatus.NOT_FOUND, code="not_found", title=_("There is no such sale.")),
     errors.UnknownOrder: Answer(status=HTTPStatus.NOT_FOUND, code="not_found", title=_("There is no such order.")),
     errors.SaleNotReady: Answer(
         status=HTTPStatus.CONFLICT,
@@ -120,6 +128,7 @@ ANSWERS: Mapping[type[Exception], Answer] = {
         title=_("The shop is checking its books."),
         retry_after_seconds=30,
     ),
+    UnknownProduct: Answer(status=HTTPStatus.NOT_FOUND, code="not_found", title=_("There is no such product.")),
     NotEnoughOnHand: Answer(
         status=HTTPStatus.CONFLICT, code="not_enough_on_hand", title=_("The warehouse has fewer units.")
     ),

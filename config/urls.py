@@ -9,6 +9,7 @@ from config.health import health
 urlpatterns = [
     path("admin/", admin.site.urls),
     path("api/v1/", include("rest.urls")),
+    path("api/v1/", include("inventory.urls")),
     path("api/v1/", include("seckill.urls")),
     path("api/v1/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/v1/docs/", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="swagger-ui"),

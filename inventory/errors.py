@@ -7,6 +7,10 @@ class InventoryError(Exception):
     """Base of all errors of the inventory."""
 
 
+class UnknownProduct(InventoryError):
+    """Raised when there is no such product, or it is not shown."""
+
+
 @dataclass
 class NotEnoughOnHand(InventoryError):
     """Raised when more units are taken from the warehouse than it has."""

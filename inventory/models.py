@@ -1,7 +1,7 @@
 """Tables of the inventory: what is sold, how much of it stands in the warehouse, and the ledger of every change."""
 
 from django.conf import settings
-from django.core.validators import MaxValueValidator, MinValueValidator
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
@@ -11,12 +11,22 @@ from inventory.changes import ManualChange
 # No count of units may grow beyond this; a typing error of more digits is refused.
 UNITS_MAX = 1_000_000_000
 
+# One of our static files, or a picture elsewhere by https: nothing that a page could run.
+PICTURE_FORM = r"^(https://[^\s\"'<>]+|[A-Za-z0-9_-][A-Za-z0-9_./-]*\.(svg|png|jpg|jpeg|webp|avif))\Z"
+
 
 class Product(models.Model):
     """A product (SPU): what a shopper would call one thing."""
 
     name = models.CharField(_("name"), max_length=200)
     description = models.TextField(_("description"), blank=True)
+    picture = models.CharField(
+        _("picture"),
+        max_length=300,
+        blank=True,
+        validators=[RegexValidator(PICTURE_FORM, _("Name a static file or an https address."))],
+        help_text=_("A static file such as pictures/phone.svg, or an https address."),
+    )
     is_active = models.BooleanField(_("active"), default=True)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 

@@ -34,7 +34,7 @@ class Page:
 
 def read_query(query: type[PageQuery], request: Request) -> Mapping[str, Any]:
     """Check the query string. Raises ``ValidationError``, so that bad input is a 400."""
-    given = query(data=request.query_params)
+    given = query(data=request.query_params.dict())
     given.is_valid(raise_exception=True)
     checked: Mapping[str, Any] = given.validated_data
     return checked

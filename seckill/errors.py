@@ -99,6 +99,10 @@ class UnknownItem(SeckillError):
     """Raised when no such item is on sale."""
 
 
+class UnknownSale(SeckillError):
+    """Raised when there is no such sale, or it is a draft."""
+
+
 class UnknownOrder(SeckillError):
     """Raised when an order number is not the asker's, or nobody's."""
 

@@ -19,6 +19,7 @@ class FlashSale(models.Model):
     """A sale: a window in which its items can be bought."""
 
     name = models.CharField(_("name"), max_length=200)
+    rules = models.TextField(_("rules"), blank=True, help_text=_("What buyers read before the sale opens."))
     opens_at = models.DateTimeField(_("opens at"))
     closes_at = models.DateTimeField(_("closes at"))
     pay_window_minutes = models.PositiveIntegerField(

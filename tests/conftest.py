@@ -9,6 +9,7 @@ from django_redis import get_redis_connection
 from pytest_django.plugin import DjangoDbBlocker
 
 from benchmarks.servers import PrivateServers
+from rest.memory import forget_everything
 from seckill.gate.connection import raw_client
 from tests.plugin import running_servers
 from tests.support.broker import empty_queues
@@ -21,6 +22,7 @@ KEPT_TABLES = frozenset(
         "auth_permission",
         "django_celery_beat_periodictask",
         "django_celery_beat_intervalschedule",
+        "django_celery_beat_crontabschedule",
     }
 )
 
@@ -51,6 +53,7 @@ def stores(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterato
         raw_client().flushall()
         get_redis_connection("default").flushdb()
         empty_queues()
+        forget_everything()
         yield
         _empty_tables()
 

@@ -26,6 +26,7 @@ from inventory.errors import (
     NoStockRow,
     NotEnoughOnHand,
     UnknownChange,
+    UnknownProduct,
 )
 from orders.errors import OrderError, TransitionRefused
 from orders.states import OrderState
@@ -55,6 +56,7 @@ from seckill.errors import (
     TicketInvalid,
     UnknownItem,
     UnknownOrder,
+    UnknownSale,
 )
 from seckill.gate.codes import ReserveCode
 from seckill.models import FlashSale
@@ -91,6 +93,8 @@ TOLD: list[tuple[Exception, int, str, dict[str, Any], str | None]] = [
         None,
     ),
     (UnknownItem(), 404, "not_found", {}, None),
+    (UnknownSale(), 404, "not_found", {}, None),
+    (UnknownProduct(), 404, "not_found", {}, None),
     (UnknownOrder(), 404, "not_found", {}, None),
     (SaleNotReady(explanation="it has no items"), 409, "sale_not_ready", {"detail": "it has no items"}, None),
     (SettlementError("it is stopped"), 503, "unavailable", {}, "30"),
