@@ -104,6 +104,12 @@ ANSWERS: Mapping[type[Exception], Answer] = {
         title=_("The sale is not in a state for that."),
         extras=lambda error: {"detail": error.explanation},
     ),
+    errors.ArchiveWaits: Answer(
+        status=HTTPStatus.CONFLICT,
+        code="archive_waits",
+        title=_("The sale cannot be archived now."),
+        extras=lambda error: {"detail": error.explanation},
+    ),
     errors.RebuildRefused: Answer(
         status=HTTPStatus.SERVICE_UNAVAILABLE,
         code="unavailable",

@@ -228,6 +228,7 @@ CELERY_TASK_ROUTES = {
     "seckill.reconcile": {"queue": "slow"},
     "seckill.reconcile_one": {"queue": "slow"},
     "seckill.deliver_alerts": {"queue": "alerts"},
+    "seckill.archive_due": {"queue": "slow"},
 }
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
@@ -240,6 +241,8 @@ ONE_PERSON_SHOP = env.bool("ONE_PERSON_SHOP", default=False)
 
 SECKILL = {
     "eligibility": env.list("SECKILL_ELIGIBILITY", default=["seckill.eligibility.active_account"]),
+    # A sale stays in Redis this long after its end: the tickets' ten minutes, and some for those who still look.
+    "archive_delay_minutes": env.int("SECKILL_ARCHIVE_DELAY_MINUTES", default=15),
     "limit_key": env.str("SECKILL_LIMIT_KEY", default="seckill.eligibility.account_key"),
 }
 

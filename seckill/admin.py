@@ -12,6 +12,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+import seckill.archive_admin  # noqa: F401  pages in a file of their own
 from inventory.admin import ReadOnlyAdmin
 from seckill import alert_admin  # noqa: F401  registers its pages
 from seckill.advice import advice_for

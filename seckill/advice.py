@@ -128,6 +128,17 @@ ADVICE: Mapping[str, Advice] = {
         did=_("Units of closed orders cannot be taken back here. Other buckets are served; it is tried again."),
         can=_("Read the detail, and run manage.py audit_stock for the item it names."),
     ),
+    "archive_blocked": Advice(
+        did=_("The sale is over and stays in Redis: its archive stopped before anything was removed."),
+        can=_("Read what it waits for in the detail. What is to be given up is named by manage.py archive --help."),
+    ),
+    "archive_differs": Advice(
+        did=_(
+            "Redis and MySQL said different things when the sale was archived. MySQL's numbers stand; what Redis said"
+            " is kept in the archive's manifest and in the archived buyers."
+        ),
+        can=_("Read the manifest on the archive's page: it names the first of the buyers and orders that differ."),
+    ),
     "not_preheated": Advice(
         did=_("The sale opens soon and could not be preheated; it is tried again each minute."),
         can=_("Read the detail: most often the warehouse has too few units. Receive them, or lower the sale's units."),

@@ -21,6 +21,8 @@ class Limits:
     claim_seconds: int = 30
     # Members written to Redis by one command during a rebuild.
     chunk_size: int = 500
+    # What one tick of the archive works before it lets the slow queue's other tasks have the worker.
+    archive_slice_seconds: int = 40
     # Units one buyer may ask for in one purchase, whatever the pool's limit.
     quantity_max: int = 1_000
 

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from seckill.errors import ArchiveBlocked
 from seckill.gate.entries import BadEntry, QueueEntry
 from seckill.gate.keys import BucketRef
 from seckill.incidents import Severity, open_incident
-from seckill.models import DeadLetter
+from seckill.models import Bucket, DeadLetter
 from seckill.outcomes import PoolFacts
 
 
@@ -44,3 +45,19 @@ def park(*, bucket: BucketRef, epoch: int, entries: Sequence[BadEntry], now: dat
         detail = f"{entry.stream_id}: {entry.error}"
         open_incident(kind="dead_letter", severity=Severity.CRITICAL, bucket=bucket, detail=detail, now=now)
     return [entry.stream_id for entry in entries]
+
+
+def count_parked(*, bucket: BucketRef) -> int:
+    """How many entries of a bucket are parked and may still become orders; a rebuild has forgotten those before it."""
+    epoch = Bucket.objects.values_list("epoch", flat=True).get(pool_id=bucket.pool_id, number=bucket.number)
+    return DeadLetter.objects.filter(pool_id=bucket.pool_id, bucket_no=bucket.number, epoch__gte=epoch).count()
+
+
+def require_no_dead_letters(*, bucket: BucketRef, is_accepted: bool) -> None:
+    """Raise ``ArchiveBlocked`` while parked entries may still become orders."""
+    parked = count_parked(bucket=bucket)
+    if parked and not is_accepted:
+        raise ArchiveBlocked(
+            f"{parked} dead letters of bucket {bucket} are parked: replay or reject them, or give them up by"
+            f" manage.py archive --accept-dead-letters"
+        )

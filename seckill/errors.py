@@ -149,3 +149,17 @@ class RebuildRefused(SeckillError):
 
     def __str__(self) -> str:
         return self.explanation
+
+
+@dataclass
+class ArchiveWaits(SeckillError):
+    """Raised when an archive cannot begin or go on now, and what it waits for passes by itself."""
+
+    explanation: str
+
+    def __str__(self) -> str:
+        return self.explanation
+
+
+class ArchiveBlocked(ArchiveWaits):
+    """Raised when an archive cannot begin or go on until a person has decided something."""

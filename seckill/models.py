@@ -10,6 +10,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.utils.translation import gettext_lazy as _
 
+import seckill.archive_tables  # noqa: F401  Django looks for tables here
 from inventory.models import Sku
 from seckill import alert_tables  # noqa: F401  further tables
 from seckill.states import RefusalReason, ReservationState, SaleState

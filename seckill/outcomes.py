@@ -1,8 +1,8 @@
 """Reading and writing the fates of reservations, under the bucket's lock.
 
 # Note [Lock order]
-A transaction locks a sale row first, then bucket rows by (pool, number), then item buckets by item
-id, then stock rows by SKU. Nothing else is locked.
+A transaction locks a sale row first, then bucket rows by (pool, number), then an archive run's row,
+then item buckets by item id, then stock rows by SKU. Nothing else is locked.
 """
 
 from collections import Counter, defaultdict
@@ -19,8 +19,8 @@ from seckill.decisions import Decision, Fate, decide
 from seckill.errors import CommitsLost, QueueForked, SettlementError
 from seckill.gate.entries import QueueEntry
 from seckill.gate.keys import BucketRef
-from seckill.models import Bucket, ItemBucket, Reservation, SaleItem, SalePool
-from seckill.states import ReservationState
+from seckill.models import Bucket, FlashSale, ItemBucket, Reservation, SaleItem, SalePool
+from seckill.states import ReservationState, SaleState
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +35,11 @@ class PoolFacts:
 def lock_bucket(bucket: BucketRef) -> Bucket:
     """Lock the bucket's row for this transaction, waiting as long as the session allows."""
     return Bucket.objects.select_for_update().get(pool_id=bucket.pool_id, number=bucket.number)
+
+
+def is_on_sale(bucket: BucketRef) -> bool:
+    """Tell whether Redis ought to have the bucket; no archive can begin while its row is locked."""
+    return FlashSale.objects.filter(pools=bucket.pool_id, state=SaleState.PREHEATED).exists()
 
 
 def pool_facts(*, pool_id: int) -> PoolFacts:

@@ -29,6 +29,7 @@ from seckill.models import Bucket, RebuildRun, Reservation, SaleItem, SalePool
 from seckill.outcomes import (
     highest_seq,
     in_order,
+    is_on_sale,
     lock_bucket,
     pool_facts,
     require_all_commits,
@@ -86,6 +87,8 @@ def rebuild_bucket(
     """
     with transaction.atomic(durable=True):
         row = lock_bucket(bucket)
+        if not is_on_sale(bucket):
+            raise RebuildRefused(f"the sale of bucket {bucket} is not on")
         token = claim(row=row, now=clock())
     if row.claim:
         remove_leavings(bucket=bucket, token=row.claim)
@@ -162,17 +165,19 @@ def rebuild_claimed(
     """Do the rebuild whose claim was taken with ``token``. Raises as ``rebuild_bucket``."""
     try:
         frozen = staging.freeze(bucket=bucket, token=token)
-        epoch, drained = _drain(bucket=bucket, frozen=frozen, commits=commits, clock=clock)
+        epoch, drained = drain_survivors(bucket=bucket, frozen=frozen, commits=commits, clock=clock)
         _fill_staging(bucket=bucket, token=token, epoch=epoch, clock=clock)
         _swap(bucket=bucket, frozen=frozen, epoch=epoch, clock=clock)
     finally:
-        _let_go(bucket=bucket, token=token)
+        let_go(bucket=bucket, token=token)
     refused = sum(1 for d in drained.decisions if d.state is ReservationState.REFUSED)
     return Rebuilt(epoch=epoch, drained=len(drained.decisions), refused=refused)
 
 
-def _drain(*, bucket: BucketRef, frozen: Frozen, commits: Commits, clock: Callable[[], datetime]) -> tuple[int, Intake]:
-    """Transaction 1: bring what survived in the queue into MySQL under a new epoch."""
+def drain_survivors(
+    *, bucket: BucketRef, frozen: Frozen, commits: Commits, clock: Callable[[], datetime]
+) -> tuple[int, Intake]:
+    """Transaction 1: bring what survived in the queue into MySQL under a new epoch. Raises as ``rebuild_bucket``."""
     with transaction.atomic(durable=True):
         row = lock_bucket(bucket)
         now = clock()  # read under the lock: waiting for it may have outlasted the claim
@@ -293,7 +298,7 @@ def _renew(*, bucket: BucketRef, token: str, now: datetime) -> None:
         raise RebuildRefused(f"the rebuild of bucket {bucket} has lost its claim")
 
 
-def _let_go(*, bucket: BucketRef, token: str) -> None:
+def let_go(*, bucket: BucketRef, token: str) -> None:
     """End the claim and remove the token's trash and staging; what Redis keeps now, the sweep removes later."""
     connection.close_if_unusable_or_obsolete()
     Bucket.objects.filter(pool_id=bucket.pool_id, number=bucket.number, claim=token).update(claim_until=None)

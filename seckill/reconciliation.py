@@ -111,6 +111,8 @@ def _compare(bucket: BucketRef) -> BucketReport:
         snapshot = gate.snapshot(bucket=bucket, entries_max=LIMITS.batch_size, order_numbers=numbers)
         if snapshot.is_frozen or snapshot.epoch != row.epoch:
             raise GateUnavailable("the bucket awaits its rebuild")
+        if snapshot.is_sealed:
+            raise GateUnavailable("the bucket is being archived")
         require_all_commits(bucket=bucket, settled_seq=snapshot.settled_seq)
         fates = known_fates(order_numbers=[e.order_no for e in snapshot.entries if isinstance(e, QueueEntry)])
         units = list(ItemBucket.objects.filter(bucket_id=row.pk).order_by("item_id"))

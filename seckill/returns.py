@@ -26,10 +26,10 @@ from seckill.gate import gate
 from seckill.gate.gate import Restock
 from seckill.gate.keys import BucketRef
 from seckill.incidents import Severity, open_buckets, open_incident, resolve_incident
-from seckill.models import Bucket, FlashSale, ItemBucket, Reservation, SalePool
+from seckill.models import Bucket, ItemBucket, Reservation, SalePool
 from seckill.order_numbers import bucket_of
-from seckill.outcomes import account_of, lock_bucket, pool_facts
-from seckill.states import ReservationState, SaleState
+from seckill.outcomes import account_of, is_on_sale, lock_bucket, pool_facts
+from seckill.states import ReservationState
 from seckill.transient import is_transient
 
 logger = logging.getLogger(__name__)
@@ -106,7 +106,7 @@ def take_back(*, bucket: BucketRef, due: Sequence[DueReturn], now: datetime) -> 
         rows = list(
             Reservation.objects.filter(order_no__in=wishes, state=ReservationState.SETTLED).order_by("item_id", "pk")
         )
-        is_live = FlashSale.objects.filter(pools=bucket.pool_id, state=SaleState.PREHEATED).exists()
+        is_live = is_on_sale(bucket)
         by_fate: dict[tuple[int, UnitsTo], list[Reservation]] = defaultdict(list)
         for reservation in rows:
             wish = wishes[reservation.order_no]
@@ -140,6 +140,13 @@ def pay_debts(*, bucket: BucketRef, now: datetime) -> int:
         if len(done) < len(debts):
             break
     return paid
+
+
+def write_off_debts(*, bucket: BucketRef, now: datetime) -> None:
+    """Forget what a Redis that is gone was owed, under the bucket's lock; MySQL counts those units as unsold."""
+    Reservation.objects.filter(owed_at__isnull=False, pool_id=bucket.pool_id, bucket_no=bucket.number).update(
+        owed_at=None, units_returned_at=now
+    )
 
 
 def debts_of(*, bucket: BucketRef, count_max: int) -> list[Reservation]:

@@ -6,9 +6,7 @@ known, and only tells Redis again. ``try`` stands outside the transaction, alway
 """
 
 import logging
-import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -26,6 +24,7 @@ from seckill.models import Bucket
 from seckill.outcomes import lock_bucket, pool_facts, require_all_commits
 from seckill.states import ReservationState
 from seckill.transient import DUPLICATE_KEY, error_code, is_transient
+from seckill.turns import only_one
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +48,7 @@ def settle_bucket(*, bucket: BucketRef, clock: Callable[[], datetime]) -> Settle
     database says that is neither about a row nor passing: then an incident is open, the queue is
     as it was and nobody is refused.
     """
-    with _only_one(bucket) as is_mine:
+    with only_one(work=f"settle:{bucket}") as is_mine:
         if not is_mine:
             return Settled()
         try:
@@ -149,19 +148,3 @@ def _close(*, bucket: BucketRef, error: QueueForked | CommitsLost, now: datetime
 
 def _stop(*, bucket: BucketRef, error: Exception, now: datetime) -> None:
     open_incident(kind=STOPPED, severity=Severity.CRITICAL, bucket=bucket, detail=str(error), now=now)
-
-
-@contextmanager
-def _only_one(bucket: BucketRef) -> Iterator[bool]:
-    """Thin out duplicate wake-ups: whoever comes second leaves at once. No law depends on it."""
-    database = zlib.crc32(str(connection.settings_dict["NAME"]).encode())  # names of locks are short, and server-wide
-    name = f"seckill:{database}:settle:{bucket}"
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT GET_LOCK(%s, 0)", [name])
-        is_mine = cursor.fetchone()[0] == 1
-    try:
-        yield is_mine
-    finally:
-        if is_mine and connection.connection is not None:
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT RELEASE_LOCK(%s)", [name])

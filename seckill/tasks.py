@@ -8,7 +8,7 @@ from celery import shared_task
 from django.utils import timezone
 
 from orders.services import expire_orders
-from seckill import alerts, opening, rebuild, repair, returns, selectors, settlement, sweep
+from seckill import alerts, archive, opening, rebuild, repair, returns, selectors, settlement, sweep
 from seckill.conf import LIMITS
 from seckill.errors import GateUnavailable, RebuildRefused
 from seckill.gate.keys import BucketRef
@@ -81,3 +81,9 @@ def preheat_due() -> None:
 def deliver_alerts() -> None:
     """Send the alerts that are due."""
     alerts.deliver_due(clock=timezone.now)
+
+
+@shared_task(name="seckill.archive_due")
+def archive_due() -> None:
+    """Archive sales that have ended, a slice at a time: the next tick goes on where this one stops."""
+    archive.archive_due(clock=timezone.now, seconds=LIMITS.archive_slice_seconds)

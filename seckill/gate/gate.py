@@ -53,6 +53,7 @@ class Snapshot:
     adj_no: int
     repair_no: int
     frozen_by: str
+    is_sealed: bool
     paused_items: frozenset[int]
     left: Mapping[int, int]
     queued: Mapping[int, int]
@@ -145,6 +146,7 @@ def snapshot(*, bucket: BucketRef, entries_max: int, order_numbers: Sequence[str
             adj_no=int(gate["adj_no"]),
             repair_no=int(gate["repair_no"]),
             frozen_by=gate.get("frozen", ""),
+            is_sealed="sealed" in gate,
             paused_items=frozenset(int(name.removeprefix("paused:")) for name in gate if name.startswith("paused:")),
             left=_units(stock, ":left"),
             queued=_units(stock, ":queued"),

@@ -32,6 +32,7 @@ from orders.errors import OrderError, TransitionRefused
 from orders.states import OrderState
 from rest.parsers import BodyTooLarge
 from seckill.errors import (
+    ArchiveWaits,
     BadQuantity,
     Busy,
     CommitsLost,
@@ -97,6 +98,7 @@ TOLD: list[tuple[Exception, int, str, dict[str, Any], str | None]] = [
     (UnknownProduct(), 404, "not_found", {}, None),
     (UnknownOrder(), 404, "not_found", {}, None),
     (SaleNotReady(explanation="it has no items"), 409, "sale_not_ready", {"detail": "it has no items"}, None),
+    (ArchiveWaits(explanation="it is still open"), 409, "archive_waits", {"detail": "it is still open"}, None),
     (SettlementError("it is stopped"), 503, "unavailable", {}, "30"),
     (QueueForked(explanation="seq 7 is taken"), 503, "unavailable", {}, "2"),
     (CommitsLost(explanation="up to 7, not to 9"), 503, "unavailable", {}, "30"),

@@ -51,6 +51,7 @@ def test_forward_back_and_forward_again(empty_database: str) -> None:
     assert made == {model._meta.db_table for app in APPS for model in apps.get_app_config(app).get_models()}
     assert scheduled() == [
         "orders.expire",
+        "seckill.archive_due",
         "seckill.deliver_alerts",
         "seckill.preheat_due",
         "seckill.reconcile",

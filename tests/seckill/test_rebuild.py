@@ -161,7 +161,7 @@ def test_a_lost_tail_stays_sold() -> None:
     assert_settled_state(shop, sold=50)
 
 
-STEPS = ["claim", "_drain", "_fill_staging", "_swap", "_let_go"]
+STEPS = ["claim", "drain_survivors", "_fill_staging", "_swap", "let_go"]
 
 
 @pytest.mark.slow

@@ -24,6 +24,7 @@ from tests.support.die import run_and_die
 from tests.support.shop import Shop, buy, make_buyers, make_ticket, make_tickets, open_sale, ticket_of
 from tests.support.state import assert_settled_state, numbers, sold_units
 from tests.support.threads import kill_connection, run_together
+from tests.support.unsafe import everybody
 
 
 def settle(shop: Shop) -> int:
@@ -75,7 +76,7 @@ def test_four_workers_without_the_thinning(monkeypatch: pytest.MonkeyPatch) -> N
     shop = open_sale(units=200)
     for ticket in make_tickets(shop, 200):
         buy(ticket)
-    monkeypatch.setattr(settlement, "_only_one", _everybody)
+    monkeypatch.setattr(settlement, "only_one", everybody)
     run_together(lambda _: settle(shop), range(4))
     settle(shop)
     assert_settled_state(shop, sold=200)
@@ -394,12 +395,3 @@ def _fields(shop: Shop) -> dict[str, str]:
         "epoch": str(snapshot.epoch),
         "seq": "99999",
     }
-
-
-class _everybody:  # noqa: N801  stands in for a function
-    def __init__(self, _bucket: object) -> None: ...
-
-    def __enter__(self) -> bool:
-        return True
-
-    def __exit__(self, *_: object) -> None: ...

@@ -4,10 +4,10 @@
 -- KEYS  stock gate buyers receipts queue
 -- ARGV  run id, epoch, number of the last repair the reconciliation saw, then per item: item, delta
 -- Reply {1, then per item the delta applied}, {0} another repair came first, {-1} not preheated,
---       {-7} unavailable, frozen or of another epoch
+--       {-7} unavailable, frozen, sealed or of another epoch
 local gate, code = read_gate(ARGV[1])
 if not gate then return { code } end
-if gate.epoch ~= ARGV[2] or gate.is_frozen or not is_whole(gate.epoch) then return { -7 } end
+if gate.epoch ~= ARGV[2] or gate.is_frozen or gate.is_sealed or not is_whole(gate.epoch) then return { -7 } end
 if gate.repair_no ~= tonumber(ARGV[3]) then return { 0 } end
 local reply = { 1 }
 for i = 4, #ARGV, 2 do

@@ -3,10 +3,11 @@
 --
 -- KEYS  stock gate buyers receipts queue
 -- ARGV  run id, epoch, then per order: order number, item, quantity, limit key, units back
--- Reply {1, then per order 1 done or 0 still queued: come again}, {-1} not preheated, {-7} unavailable or another epoch
+-- Reply {1, then per order 1 done or 0 still queued: come again}, {-1} not preheated,
+--       {-7} unavailable, sealed or of another epoch
 local gate, code = read_gate(ARGV[1])
 if not gate then return { code } end
-if gate.epoch ~= ARGV[2] or not is_whole(gate.epoch) then return { -7 } end
+if gate.epoch ~= ARGV[2] or gate.is_sealed or not is_whole(gate.epoch) then return { -7 } end
 for i = 3, #ARGV, 5 do
   local held = redis.call('HGET', BUYERS, ARGV[i + 3])
   local left = redis.call('HGET', STOCK, ARGV[i + 1] .. ':left')

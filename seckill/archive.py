@@ -1,0 +1,172 @@
+"""The archive: a sale that has ended leaves Redis, and MySQL alone answers for it from then on.
+
+``ARCHIVING`` is set under the locks of the sale and its buckets. Then each bucket has a run that goes
+through the stages of ``ArchiveStage``: seal Redis, settle what is queued, copy the buyers, compare, give
+what is left over to the warehouse, remove the keys. Killed anywhere, the next tick goes on; nothing is
+removed before it is compared.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from datetime import datetime
+
+from django.db import DatabaseError, connection, transaction
+
+from inventory.errors import InventoryError
+from seckill.archive_begin import Accepted, begin, buckets_of, due_sales
+from seckill.archive_buyers import DIFFERS
+from seckill.archive_loss import finish_from_mysql
+from seckill.archive_run import Overtaken, Work
+from seckill.archive_steps import STEPS
+from seckill.archive_tables import ArchiveRun, ArchiveStage
+from seckill.errors import (
+    ArchiveBlocked,
+    ArchiveWaits,
+    BucketUnsound,
+    GateUnavailable,
+    NotPreheated,
+    SaleNotReady,
+    SettlementError,
+)
+from seckill.gate.keys import BucketRef
+from seckill.incidents import Severity, open_incident, resolve_incident
+from seckill.models import FlashSale
+from seckill.rebuild import ENDED_BY_A_REBUILD
+from seckill.reconciliation import DRIFT
+from seckill.states import SaleState
+from seckill.transient import is_transient
+from seckill.turns import only_one
+
+logger = logging.getLogger(__name__)
+
+BLOCKED = "archive_blocked"
+ENDED_BY_AN_ARCHIVE = (BLOCKED, DIFFERS, DRIFT, *ENDED_BY_A_REBUILD)
+WAITS_LENGTH_MAX = 300
+
+
+# Told the run after each step.
+Tell = Callable[[ArchiveRun], None]
+
+
+def archive_due(*, clock: Callable[[], datetime], seconds: float) -> None:
+    """Begin with the sales whose delay after the end is over, and go on with all runs for so many seconds.
+
+    One that cannot go on holds up no other: the run says what it waits for, and where a person is
+    needed there is an incident.
+    """
+    give_up_at = time.monotonic() + seconds
+    for sale_id in due_sales(now=clock()):
+        _try_to_begin(sale_id=sale_id, clock=clock)
+    for run in ArchiveRun.objects.exclude(stage=ArchiveStage.DONE).order_by("started_at", "pk"):
+        advance(run=run, clock=clock, has_time=lambda: time.monotonic() < give_up_at)
+    for sale_id in FlashSale.objects.filter(state=SaleState.ARCHIVING).values_list("pk", flat=True):
+        finish_sale(sale_id=sale_id)
+
+
+def _try_to_begin(*, sale_id: int, clock: Callable[[], datetime]) -> None:
+    try:
+        begin(sale_id=sale_id, accepted=Accepted(), now=clock())
+    except ArchiveBlocked as error:
+        for bucket in buckets_of(sale_id=sale_id):
+            _open_blocked(bucket=bucket, detail=str(error), now=clock())
+    except (ArchiveWaits, SaleNotReady, GateUnavailable) as error:
+        logger.warning("the archive of sale %s has to wait: %s", sale_id, error)
+    except DatabaseError:
+        connection.close_if_unusable_or_obsolete()
+        logger.exception("the archive of sale %s cannot begin", sale_id)
+
+
+def archive_sale(*, sale_id: int, accepted: Accepted, clock: Callable[[], datetime], tell: Tell) -> list[ArchiveRun]:
+    """Archive a sale that has ended now, whatever the delay; return its runs, which say what they wait for.
+
+    Raises ``SaleNotReady``, ``ArchiveWaits`` or ``GateUnavailable`` when it cannot begin; nothing is
+    changed then.
+    """
+    if FlashSale.objects.filter(pk=sale_id, state=SaleState.ARCHIVING).exists():
+        accept(sale_id=sale_id, accepted=accepted)
+    else:
+        begin(sale_id=sale_id, accepted=accepted, now=clock())
+    for run in runs_of(sale_id=sale_id):
+        advance(run=run, clock=clock, has_time=lambda: True, tell=tell)
+    finish_sale(sale_id=sale_id)
+    return runs_of(sale_id=sale_id)
+
+
+def runs_of(*, sale_id: int) -> list[ArchiveRun]:
+    """A sale's runs."""
+    return list(ArchiveRun.objects.filter(pool__sale_id=sale_id).order_by("pool_id", "bucket_no"))
+
+
+def accept(*, sale_id: int, accepted: Accepted) -> None:
+    """Note what an operator gives up on the runs of a sale; what was given up before stays so."""
+    runs = ArchiveRun.objects.filter(pool__sale_id=sale_id)
+    if accepted.dead_letters:
+        runs.update(accepts_dead_letters=True)
+    if accepted.lost_commits:
+        runs.update(accepts_lost_commits=True)
+
+
+def advance(
+    *, run: ArchiveRun, clock: Callable[[], datetime], has_time: Callable[[], bool], tell: Tell = lambda _run: None
+) -> None:
+    """Take a run as far as it can go now. Does nothing while another worker is at it; no law depends on that."""
+    with only_one(work=f"archive:{run.pool_id}:{run.bucket_no}") as is_mine:
+        while is_mine and has_time():
+            work = Work(run=ArchiveRun.objects.get(pk=run.pk), clock=clock)
+            tell(work.run)
+            if work.run.stage == ArchiveStage.DONE or not _step(work):
+                return
+
+
+def _step(work: Work) -> bool:
+    """Do one step; False when the run has to wait, and says for what."""
+    try:
+        _step_or_finish_without_redis(work)
+    except Overtaken:
+        return True
+    except (ArchiveBlocked, InventoryError) as error:
+        return _wait(work, detail=str(error), is_person_needed=True)
+    except (ArchiveWaits, GateUnavailable, SettlementError) as error:
+        return _wait(work, detail=str(error) or type(error).__name__)
+    except DatabaseError as error:
+        connection.close_if_unusable_or_obsolete()
+        return _wait(work, detail=str(error), is_person_needed=not is_transient(error))
+    if work.run.waits_for:
+        resolve_incident(kind=BLOCKED, bucket=work.bucket, now=work.clock())
+    return True
+
+
+def _step_or_finish_without_redis(work: Work) -> None:
+    try:
+        STEPS[ArchiveStage(work.run.stage)](work)
+    except NotPreheated:
+        finish_from_mysql(work, detail="the bucket is not in Redis")
+    except BucketUnsound as error:
+        finish_from_mysql(work, detail=str(error))
+
+
+def _wait(work: Work, *, detail: str, is_person_needed: bool = False) -> bool:
+    logger.warning("the archive of bucket %s waits for: %s", work.bucket, detail)
+    ArchiveRun.objects.filter(pk=work.run.pk).update(waits_for=detail[:WAITS_LENGTH_MAX])
+    if is_person_needed:
+        _open_blocked(bucket=work.bucket, detail=detail, now=work.clock())
+    return False
+
+
+def _open_blocked(*, bucket: BucketRef, detail: str, now: datetime) -> None:
+    open_incident(kind=BLOCKED, severity=Severity.WARNING, bucket=bucket, detail=detail, now=now)
+
+
+def finish_sale(*, sale_id: int) -> None:
+    """Set a sale to ``ARCHIVED`` once every bucket's run is done, and close the incidents whose cause is gone."""
+    with transaction.atomic(durable=True):
+        sale = FlashSale.objects.select_for_update().get(pk=sale_id)
+        runs = runs_of(sale_id=sale_id)
+        if sale.state != SaleState.ARCHIVING or any(run.stage != ArchiveStage.DONE for run in runs):
+            return
+        FlashSale.objects.filter(pk=sale_id).update(state=SaleState.ARCHIVED)
+    for run in runs:
+        for kind in ENDED_BY_AN_ARCHIVE:
+            bucket = BucketRef(pool_id=run.pool_id, number=run.bucket_no)
+            resolve_incident(kind=kind, bucket=bucket, now=run.finished_at or run.started_at)

@@ -1,0 +1,39 @@
+"""Admin of the archive: how far each bucket's run is, its manifest, and the buyers that were copied. All read-only."""
+
+import json
+
+from django.contrib import admin
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
+
+from inventory.admin import ReadOnlyAdmin
+from seckill.archive_tables import ArchiveRun, BuyerArchive
+
+
+@admin.register(ArchiveRun)
+class ArchiveRunAdmin(ReadOnlyAdmin):
+    """Archives, the latest first."""
+
+    list_display = ["pool", "bucket_no", "stage", "is_redis_lost", "waits_for", "started_at", "finished_at"]
+    list_filter = ["stage", "is_redis_lost"]
+    list_select_related = ["pool"]
+    ordering = ["-id"]
+    exclude = ["manifest", "cursor", "progress"]
+    readonly_fields = ["what_was_found"]
+
+    @admin.display(description=_("manifest"))
+    def what_was_found(self, run: ArchiveRun) -> SafeString:
+        """Show counts, digests, units, differences and when each stage was reached."""
+        return format_html("<pre>{}</pre>", json.dumps(run.manifest, indent=2, ensure_ascii=False))
+
+
+@admin.register(BuyerArchive)
+class BuyerArchiveAdmin(ReadOnlyAdmin):
+    """Archived buyers; found by their whole limit key, for there may be millions."""
+
+    list_display = ["limit_key", "pool", "bucket_no", "units"]
+    list_select_related = ["pool"]
+    search_fields = ["limit_key__exact"]
+    show_full_result_count = False
+    ordering = ["-id"]

@@ -1,0 +1,130 @@
+"""The beginning of an archive: which sale may begin, and the one transaction that ends its life in Redis."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import DatabaseError, transaction
+from django.db.models import Sum
+
+from seckill.archive_tables import ArchiveRun, ArchiveStage
+from seckill.dead_letters import require_no_dead_letters
+from seckill.errors import ArchiveWaits, GateUnavailable, SaleNotReady
+from seckill.gate import gate
+from seckill.gate.gate import Snapshot
+from seckill.gate.keys import BucketRef
+from seckill.incidents import resolve_incident
+from seckill.models import Bucket, FlashSale, ItemBucket
+from seckill.states import SaleState
+from seckill.sweep import examine
+from seckill.transient import is_transient
+
+BLOCKED = "archive_blocked"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accepted:
+    """What an operator gives up so that an archive can go on."""
+
+    dead_letters: bool = False
+    lost_commits: bool = False
+
+
+def due_sales(*, now: datetime) -> list[int]:
+    """Sales that were over so long ago that they are to be archived by themselves."""
+    delay = timedelta(minutes=settings.SECKILL["archive_delay_minutes"])
+    due = FlashSale.objects.filter(state=SaleState.PREHEATED, closes_at__lte=now - delay).order_by("closes_at")
+    return list(due.values_list("pk", flat=True))
+
+
+def buckets_of(*, sale_id: int) -> list[BucketRef]:
+    """A sale's buckets."""
+    rows = Bucket.objects.filter(pool__sale_id=sale_id).order_by("pool_id", "number")
+    return [BucketRef(pool_id=pool_id, number=number) for pool_id, number in rows.values_list("pool_id", "number")]
+
+
+def begin(*, sale_id: int, accepted: Accepted, now: datetime) -> None:
+    """Set a sale to ``ARCHIVING`` and make a run for each of its buckets.
+
+    From then on returned units go to the warehouse, and neither rebuild nor repair touches Redis.
+    Raises ``SaleNotReady`` (not preheated, or not over), ``ArchiveWaits``, ``ArchiveBlocked``,
+    ``GateUnavailable``; nothing is changed then.
+    """
+    _require_ended(sale=FlashSale.objects.filter(pk=sale_id).first(), sale_id=sale_id, now=now)
+    seen = _look(sale_id=sale_id, accepted=accepted)
+    try:
+        _begin(sale_id=sale_id, seen=seen, accepted=accepted, now=now)
+    except DatabaseError as error:
+        if not is_transient(error):
+            raise
+        raise ArchiveWaits("the database is busy; nothing was changed") from error
+    for bucket in seen:
+        resolve_incident(kind=BLOCKED, bucket=bucket, now=now)
+
+
+def explain(*, sale_id: int, accepted: Accepted, now: datetime) -> str:
+    """Say whether an archive could begin now, and why not. Changes nothing."""
+    try:
+        _require_ended(sale=FlashSale.objects.filter(pk=sale_id).first(), sale_id=sale_id, now=now)
+        seen = _look(sale_id=sale_id, accepted=accepted)
+    except (SaleNotReady, ArchiveWaits, GateUnavailable) as error:
+        return f"cannot be archived now: {str(error) or type(error).__name__}"
+    units = ItemBucket.objects.filter(item__pool__sale_id=sale_id).aggregate(
+        sold=Sum("sold"), left=Sum("allocated") - Sum("sold")
+    )
+    return f"would be archived: {len(seen)} buckets, {units['sold']} units sold, {units['left']} to the warehouse"
+
+
+def _look(*, sale_id: int, accepted: Accepted) -> dict[BucketRef, Snapshot]:
+    """Look at a sale's buckets in Redis. Raises ``ArchiveWaits``, ``ArchiveBlocked``, ``GateUnavailable``."""
+    seen = {bucket: _look_at(bucket) for bucket in buckets_of(sale_id=sale_id)}
+    for bucket in seen:
+        require_no_dead_letters(bucket=bucket, is_accepted=accepted.dead_letters)
+    return seen
+
+
+def _begin(*, sale_id: int, seen: dict[BucketRef, Snapshot], accepted: Accepted, now: datetime) -> None:
+    with transaction.atomic(durable=True):
+        sale = FlashSale.objects.select_for_update().filter(pk=sale_id).first()
+        _require_ended(sale=sale, sale_id=sale_id, now=now)
+        rows = list(Bucket.objects.select_for_update().filter(pool__sale_id=sale_id).order_by("pool_id", "number"))
+        for row in rows:
+            _void_claim(row=row, now=now)
+        FlashSale.objects.filter(pk=sale_id).update(state=SaleState.ARCHIVING)
+        ArchiveRun.objects.bulk_create(_new_run(row=row, seen=seen, accepted=accepted, now=now) for row in rows)
+
+
+def _require_ended(*, sale: FlashSale | None, sale_id: int, now: datetime) -> None:
+    if sale is None:
+        raise SaleNotReady(f"there is no sale {sale_id}")
+    if sale.state != SaleState.PREHEATED:
+        raise SaleNotReady(f"the sale is {sale.get_state_display()}; only one that is preheated and over is archived")
+    if sale.closes_at > now:
+        raise SaleNotReady(f"the sale is open until {sale.closes_at:%Y-%m-%d %H:%M:%S} UTC")
+
+
+def _look_at(bucket: BucketRef) -> Snapshot:
+    if damage := examine(bucket=bucket):
+        raise ArchiveWaits(f"bucket {bucket} is to be rebuilt first: {damage}")
+    return gate.snapshot(bucket=bucket, entries_max=0)
+
+
+def _void_claim(*, row: Bucket, now: datetime) -> None:
+    """Refuse while a rebuild is at it; one whose claim ran out must not wake up and swap."""
+    if row.claim_until is not None and row.claim_until > now:
+        raise ArchiveWaits(f"bucket {row} is being rebuilt")
+    Bucket.objects.filter(pk=row.pk).update(claim_until=None)
+
+
+def _new_run(*, row: Bucket, seen: dict[BucketRef, Snapshot], accepted: Accepted, now: datetime) -> ArchiveRun:
+    snapshot = seen[BucketRef(pool_id=row.pool_id, number=row.number)]
+    at_begin = {"queue_length": snapshot.queue_length, "seq": snapshot.seq, "settled_seq": snapshot.settled_seq}
+    return ArchiveRun(
+        pool_id=row.pool_id,
+        bucket_no=row.number,
+        epoch=row.epoch,
+        accepts_dead_letters=accepted.dead_letters,
+        accepts_lost_commits=accepted.lost_commits,
+        manifest={"at_begin": at_begin, "reached": {ArchiveStage.CLAIMED.value: now.isoformat()}},
+        started_at=now,
+    )

@@ -1,0 +1,93 @@
+"""The receipts of a bucket that is archived, against the reservations that outlive them.
+
+Receipts are not copied: each has a reservation that says the same and more. That this is so is
+proved one by one, by count and by digest, before Redis forgets them.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from seckill.archive_rows import cursor_at, rows_after
+from seckill.archive_run import Work, added, go_on, held, reach, with_example
+from seckill.archive_tables import ArchiveStage, BuyerArchive
+from seckill.conf import LIMITS
+from seckill.gate import archiving
+from seckill.gate.receipts import Receipt, ReceiptState
+from seckill.models import Reservation
+from seckill.rebuild import RECEIPT_STATES
+from seckill.states import ReservationState
+
+
+def check_receipts(work: Work) -> None:
+    """Check one chunk of reservations against receipts and copied marks; after the last the stage is ``CHECKED``.
+
+    What differs goes into the manifest: MySQL is the truth. Raises as ``gate.archiving``.
+    """
+    if work.run.is_redis_lost:
+        with held(work):
+            reach(work, ArchiveStage.CHECKED, findings={"receipts": {"compared": False}})
+        return
+    rows = list(rows_after(work)[: LIMITS.chunk_size])
+    numbers = [row.order_no for row in rows]
+    answer = archiving.members(bucket=work.bucket, epoch=work.run.epoch, order_numbers=numbers)
+    progress = work.progress
+    if not rows:
+        _conclude(work, in_redis=answer.receipts, progress=progress)
+        return
+    _compare(rows=rows, receipts=answer.receipts_of, progress=progress)
+    _miss_marks(work, rows=rows, progress=progress)
+    progress["done"] = progress.get("done", 0) + len(rows)
+    with held(work):
+        go_on(work, cursor=cursor_at(rows[-1]), progress=progress)
+
+
+def _compare(*, rows: Sequence[Reservation], receipts: Mapping[str, str], progress: dict[str, Any]) -> None:
+    redis_digest, mysql_digest = progress.get("redis_digest", ""), progress.get("mysql_digest", "")
+    for row in rows:
+        said = receipts.get(row.order_no, "")
+        expected = _expected(row=row, said=said)
+        redis_digest = added(redis_digest, row.order_no, said)
+        mysql_digest = added(mysql_digest, row.order_no, expected)
+        if said != expected:
+            progress["differing"] = progress.get("differing", 0) + 1
+            example = {"order_no": row.order_no, "redis": said, "mysql": expected}
+            progress["examples"] = with_example(progress.get("examples", []), example)
+    progress |= {"redis_digest": redis_digest, "mysql_digest": mysql_digest}
+
+
+def _expected(*, row: Reservation, said: str) -> str:
+    """What the receipt ought to say; of one returned since the archive began, still that it is confirmed."""
+    state = RECEIPT_STATES[ReservationState(row.state)]
+    if state is ReceiptState.RETURNED and said.startswith(f"{ReceiptState.CONFIRMED}|"):
+        state = ReceiptState.CONFIRMED
+    return str(
+        Receipt(state=state, item_id=row.item_id, quantity=row.quantity, buyer_id=row.buyer_id, reason=row.reason)
+    )
+
+
+def _miss_marks(work: Work, *, rows: Sequence[Reservation], progress: dict[str, Any]) -> None:
+    """Find settled reservations whose buyers have no mark in the copy: somebody took it away by hand."""
+    keys = {row.limit_key for row in rows if row.state == ReservationState.SETTLED}
+    copied = BuyerArchive.objects.filter(
+        pool_id=work.run.pool_id, bucket_no=work.run.bucket_no, limit_key__in=keys
+    ).values_list("limit_key", flat=True)
+    missing = keys - set(copied)
+    progress["marks_missing"] = progress.get("marks_missing", 0) + len(missing)
+    for key in sorted(missing):
+        progress["missing"] = with_example(progress.get("missing", []), key)
+
+
+def _conclude(work: Work, *, in_redis: int, progress: dict[str, Any]) -> None:
+    receipts = {
+        "compared": True,
+        "in_redis": in_redis,
+        "in_mysql": progress.get("done", 0),
+        "redis_digest": progress.get("redis_digest", ""),
+        "mysql_digest": progress.get("mysql_digest", ""),
+        "differing": progress.get("differing", 0),
+        "examples": progress.get("examples", []),
+        "marks_missing": progress.get("marks_missing", 0),
+        "missing": progress.get("missing", []),
+    }
+    with held(work):
+        reach(work, ArchiveStage.CHECKED, findings={"receipts": receipts})

@@ -1,0 +1,322 @@
+"""The archive: what has ended leaves Redis for MySQL, which alone answers from then on."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from orders.models import Order
+from orders.services import cancel_order
+from seckill import tasks
+from seckill.archive import archive_due
+from seckill.archive_begin import Accepted
+from seckill.archive_tables import ArchiveRun, ArchiveStage, BuyerArchive
+from seckill.errors import ArchiveBlocked, ArchiveWaits, BucketUnsound, Ended, RebuildRefused, SaleNotReady
+from seckill.gate import archiving, gate
+from seckill.gate.connection import raw_client
+from seckill.gate.gate import Restock
+from seckill.models import Bucket, DeadLetter, FlashSale, Incident, ItemBucket, Reservation
+from seckill.pausing import pause_item
+from seckill.polling import purchase_status
+from seckill.rebuild import rebuild_bucket
+from seckill.reconciliation import Verdict, reconcile_bucket
+from seckill.returns import return_closed_orders
+from seckill.settlement import settle_bucket
+from seckill.tickets import HeldReservation, Wish, ticket_for
+from tests.support.archive import archive, assert_archived, copied, end
+from tests.support.shop import Shop, buy, make_buyers, make_tickets, open_sale, ticket_of
+from tests.support.state import dump, numbers
+
+
+def sell(shop: Shop, number: int) -> list[str]:
+    """Sell one unit each to so many buyers and settle."""
+    sold = [buy(ticket) for ticket in make_tickets(shop, number)]
+    settle_bucket(bucket=shop.bucket, clock=timezone.now)
+    return sold
+
+
+def cancel(order_no: str) -> None:
+    order = Order.objects.get(number=order_no)
+    cancel_order(number=order_no, buyer_id=order.buyer_id, now=timezone.now())
+
+
+def give_back() -> int:
+    return return_closed_orders(clock=timezone.now)
+
+
+def later(minutes: int) -> None:
+    """The beat's tick, so many minutes from now."""
+    archive_due(clock=lambda: timezone.now() + timedelta(minutes=minutes), seconds=30)
+
+
+def seal(shop: Shop) -> None:
+    end(shop)
+    assert archiving.seal(bucket=shop.bucket, epoch=1)
+
+
+def test_everything_has_its_place_afterwards() -> None:
+    """Queued ones are settled, buyers copied with their units, the rest is in the warehouse, Redis is free."""
+    shop = open_sale(units=10, limit=3)
+    buyers = make_buyers(3)
+    for quantity, buyer in enumerate(buyers, start=1):
+        buy(ticket_of(shop, buyer), quantity)
+    end(shop)
+    run = archive(shop)
+    assert (run.stage, run.waits_for, run.is_redis_lost) == ("DONE", "", False)
+    assert copied(shop) == {str(buyer.pk): n for n, buyer in enumerate(buyers, start=1)}
+    assert_archived(shop, sold=6)
+    assert raw_client().dbsize() == 0
+    assert run.manifest["leftovers"] == {str(shop.item.pk): 4}
+    assert run.manifest["items"][str(shop.item.pk)] == {"allocated": 10, "sold": 6, "left": 4, "drift": 0}
+    found, receipts = run.manifest["buyers"], run.manifest["receipts"]
+    assert (found["count"], found["units"], found["differing"], found["source"]) == (3, 6, 0, "redis")
+    assert (receipts["in_redis"], receipts["in_mysql"], receipts["differing"]) == (3, 3, 0)
+    assert receipts["redis_digest"] == receipts["mysql_digest"] != ""
+    assert list(run.manifest["reached"]) == ArchiveStage.values
+    assert not Incident.objects.exists()
+
+
+def test_a_second_archive_is_harmless() -> None:
+    """CASES 20: refused in words, and the beat finds nothing to do."""
+    shop = open_sale(units=5)
+    sell(shop, 2)
+    end(shop)
+    archive(shop)
+    before = (list(ArchiveRun.objects.values()), list(BuyerArchive.objects.values()))
+    with pytest.raises(SaleNotReady, match="archived"):
+        archive(shop)
+    later(60)
+    assert (list(ArchiveRun.objects.values()), list(BuyerArchive.objects.values())) == before
+    assert_archived(shop, sold=2)
+
+
+def test_the_beat_waits_for_the_delay() -> None:
+    """CASES 29: a quarter of an hour after the end, by the end that stands in the database."""
+    shop = open_sale(units=5)
+    sell(shop, 1)
+    later(14)
+    end(shop)
+    later(14)
+    assert FlashSale.objects.get().state == "PREHEATED"
+    later(16)
+    assert_archived(shop, sold=1)
+
+
+def test_the_task_does_what_the_beat_wants() -> None:
+    shop = open_sale(units=5)
+    end(shop)
+    FlashSale.objects.update(
+        opens_at=timezone.now() - timedelta(hours=2), closes_at=timezone.now() - timedelta(hours=1)
+    )
+    tasks.archive_due()
+    assert_archived(shop, sold=0)
+
+
+def test_it_proceeds_in_slices() -> None:
+    """A tick without time begins and stops; the next ones go on."""
+    shop = open_sale(units=5)
+    sell(shop, 1)
+    end(shop)
+    archive_due(clock=lambda: timezone.now() + timedelta(hours=1), seconds=0)
+    assert ArchiveRun.objects.get().stage == "CLAIMED"
+    later(60)
+    assert_archived(shop, sold=1)
+
+
+def test_an_open_or_unknown_sale_is_refused_in_words() -> None:
+    shop = open_sale(units=5)
+    with pytest.raises(SaleNotReady, match="open until"):
+        archive(shop)
+    FlashSale.objects.update(state="SCHEDULED")
+    with pytest.raises(SaleNotReady, match="scheduled"):
+        archive(shop)
+    assert not ArchiveRun.objects.exists()
+
+
+def test_redis_has_the_last_word_about_its_clock() -> None:
+    """MySQL's clock is ahead: nobody is cut off before the end that Redis keeps."""
+    shop = open_sale(units=5)
+    FlashSale.objects.update(closes_at=timezone.now() - timedelta(seconds=1))
+    run = archive(shop)
+    assert (run.stage, run.waits_for) == ("CLAIMED", "the end of the sale by the clock of Redis")
+    assert "-" in buy(make_tickets(shop, 1)[0])
+    end(shop)
+    archive(shop)
+    assert_archived(shop, sold=1)
+
+
+def test_nothing_but_settlement_changes_a_sealed_bucket() -> None:
+    """Reserve, restock, repair, pause and resume are refused; a queued reservation is still settled."""
+    shop = open_sale(units=5)
+    (first,) = sell(shop, 1)
+    queued, late = make_tickets(shop, 2)
+    buy(queued)
+    seal(shop)
+    before = dump(shop.bucket)
+    row = Reservation.objects.get(order_no=first)
+    restock = Restock(order_no=first, item_id=row.item_id, quantity=1, limit_key=row.limit_key, units_back=1)
+    with pytest.raises(BucketUnsound, match="damaged"):
+        gate.restock(bucket=shop.bucket, epoch=1, restocks=[restock])
+    with pytest.raises(BucketUnsound, match="damaged"):
+        gate.repair(bucket=shop.bucket, epoch=1, seen_repair_no=0, deltas={shop.item.pk: 1})
+    assert not gate.pause(bucket=shop.bucket, item_id=shop.item.pk)
+    assert not gate.resume(bucket=shop.bucket, item_id=shop.item.pk)
+    assert buy(late) == "Ended"
+    assert dump(shop.bucket) == before
+    assert settle_bucket(bucket=shop.bucket, clock=timezone.now).entries == 1
+    assert numbers(shop).queued == {shop.item.pk: 0}
+    assert reconcile_bucket(bucket=shop.bucket, clock=timezone.now).verdict == Verdict.UNAVAILABLE
+
+
+def test_a_seal_is_final_and_safe_to_repeat() -> None:
+    shop = open_sale(units=5)
+    assert not archiving.seal(bucket=shop.bucket, epoch=1)
+    seal(shop)
+    before = dump(shop.bucket)
+    assert archiving.seal(bucket=shop.bucket, epoch=1)
+    assert dump(shop.bucket) == before
+
+
+def test_scan_and_members_want_the_seal_and_the_epoch() -> None:
+    shop = open_sale(units=5)
+    for epoch in (1, 2):
+        with pytest.raises(BucketUnsound, match="damaged"):
+            archiving.scan_buyers(bucket=shop.bucket, epoch=epoch, cursor="0", count=10)
+        with pytest.raises(BucketUnsound, match="damaged"):
+            archiving.members(bucket=shop.bucket, epoch=epoch)
+        seal(shop) if epoch == 1 else None
+
+
+def test_no_rebuild_once_the_archive_has_begun() -> None:
+    shop = open_sale(units=5)
+    FlashSale.objects.update(state="ARCHIVING")
+    before = dump(shop.bucket)
+    with pytest.raises(RebuildRefused, match="not on"):
+        rebuild_bucket(bucket=shop.bucket, clock=timezone.now)
+    assert dump(shop.bucket) == before
+
+
+def test_a_rebuild_under_way_holds_up_the_beginning() -> None:
+    shop = open_sale(units=5)
+    end(shop)
+    Bucket.objects.update(claim="token", claim_until=timezone.now() + timedelta(seconds=30))
+    with pytest.raises(ArchiveWaits, match="being rebuilt"):
+        archive(shop)
+    assert FlashSale.objects.get().state == "PREHEATED"
+    Bucket.objects.update(claim_until=timezone.now() - timedelta(seconds=1))
+    archive(shop)
+    assert Bucket.objects.get().claim_until is None
+    assert_archived(shop, sold=0)
+
+
+def test_a_frozen_gate_is_rebuilt_first() -> None:
+    shop = open_sale(units=5)
+    end(shop)
+    raw_client().hset(shop.bucket.keys[1], "frozen", "somebody")
+    with pytest.raises(ArchiveWaits, match="to be rebuilt first: the gate is frozen"):
+        archive(shop)
+    later(60)
+    assert FlashSale.objects.get().state == "PREHEATED"
+
+
+def test_dead_letters_want_a_person() -> None:
+    """An incident that says what to do, closed when it is done; given up, the manifest counts them."""
+    shop = open_sale(units=5)
+    sell(shop, 1)
+    raw_client().xadd(shop.bucket.keys[4], {"order": "x"})
+    settle_bucket(bucket=shop.bucket, clock=timezone.now)
+    end(shop)
+    later(60)
+    incident = Incident.objects.get(kind="archive_blocked")
+    assert "1 dead letters" in incident.detail
+    assert "--accept-dead-letters" in incident.detail
+    with pytest.raises(ArchiveBlocked):
+        archive(shop)
+    run = archive(shop, Accepted(dead_letters=True))
+    assert run.manifest["dead_letters"] == 1
+    incident.refresh_from_db()
+    assert incident.resolved_at is not None
+    assert_archived(shop, sold=1)
+
+
+def test_dead_letters_found_at_the_end_want_a_person() -> None:
+    """Parked only after the archive had begun: the run waits, and goes on when somebody has decided."""
+    shop = open_sale(units=5)
+    raw_client().xadd(shop.bucket.keys[4], {"order": "x"})
+    end(shop)
+    run = archive(shop)
+    assert (run.stage, Incident.objects.filter(kind="archive_blocked", open_key__isnull=False).count()) == ("SEALED", 1)
+    DeadLetter.objects.all().delete()
+    later(60)
+    assert_archived(shop, sold=0)
+    assert not Incident.objects.filter(kind="archive_blocked", open_key__isnull=False).exists()
+
+
+def test_what_redis_is_owed_when_the_archive_begins_is_paid_before_the_seal() -> None:
+    """A return that was counted, but whose restock had not come through."""
+    shop = open_sale(units=5)
+    first, _ = sell(shop, 2)
+    cancel(first)
+    raw_client().hset(shop.bucket.keys[1], "run_id", "another")
+    give_back()
+    raw_client().hset(shop.bucket.keys[1], "run_id", raw_client().info("server")["run_id"])
+    assert Reservation.objects.filter(owed_at__isnull=False).count() == 1
+    end(shop)
+    run = archive(shop)
+    assert_archived(shop, sold=1)
+    assert run.manifest["buyers"]["count"] == 1
+    assert (run.manifest["buyers"]["differing"], run.manifest["receipts"]["differing"]) == (0, 0)
+
+
+def test_an_order_closed_before_the_archive_and_returned_after_it() -> None:
+    """Its mark and its receipt still stand in Redis, and are no difference."""
+    shop = open_sale(units=5)
+    first, _ = sell(shop, 2)
+    cancel(first)
+    end(shop)
+    run = archive(shop)
+    assert give_back() == 1
+    assert_archived(shop, sold=1)
+    assert (run.manifest["buyers"]["count"], run.manifest["buyers"]["differing"]) == (2, 0)
+
+
+def test_orders_closed_after_the_archive_go_to_the_warehouse() -> None:
+    shop = open_sale(units=5)
+    first, second = sell(shop, 2)
+    end(shop)
+    archive(shop)
+    cancel(first)
+    assert give_back() == 1
+    assert_archived(shop, sold=1)
+    assert Reservation.objects.get(order_no=first).units_returned_at is not None
+    assert Order.objects.get(number=second).state == "PENDING_PAYMENT"
+
+
+def test_late_questions_are_answered_from_mysql() -> None:
+    """Poll, repeat, another try, ticket: an archived sale has an answer for each, and Redis is not needed."""
+    shop = open_sale(units=5)
+    buyer, stranger = make_buyers(2)
+    bought, unused = ticket_of(shop, buyer), ticket_of(shop, stranger)
+    order_no = buy(bought)
+    end(shop)
+    archive(shop)
+    status = purchase_status(order_no=order_no, buyer_id=buyer.pk)
+    assert (status.state, status.order and status.order.number) == ("confirmed", order_no)
+    assert buy(bought) == order_no
+    assert buy(bought, 2) == "Conflict"
+    assert buy(unused) == "Ended"
+    now = timezone.now()
+    held = ticket_for(buyer=buyer, item_id=shop.item.pk, wish=Wish.FIRST, now=now)
+    assert isinstance(held, HeldReservation)
+    assert (held.status.order_no, held.may_buy_more) == (order_no, False)
+    with pytest.raises(Ended):
+        ticket_for(buyer=make_buyers(1)[0], item_id=shop.item.pk, wish=Wish.FIRST, now=now)
+
+
+def test_a_pause_does_not_hinder_an_archive() -> None:
+    shop = open_sale(units=5)
+    pause_item(item_id=shop.item.pk)
+    end(shop)
+    archive(shop)
+    assert_archived(shop, sold=0)
+    assert ItemBucket.objects.get().allocated == 0
