@@ -55,13 +55,19 @@ def archive_due(*, clock: Callable[[], datetime], seconds: float) -> None:
     One that cannot go on holds up no other: the run says what it waits for, and where a person is
     needed there is an incident.
     """
-    give_up_at = time.monotonic() + seconds
     for sale_id in due_sales(now=clock()):
         _try_to_begin(sale_id=sale_id, clock=clock)
-    for run in ArchiveRun.objects.exclude(stage=ArchiveStage.DONE).order_by("started_at", "pk"):
-        advance(run=run, clock=clock, has_time=lambda: time.monotonic() < give_up_at)
+    runs = list(ArchiveRun.objects.exclude(stage=ArchiveStage.DONE).order_by("started_at", "pk"))
+    for run in runs:
+        advance(run=run, clock=clock, has_time=_for_seconds(seconds / len(runs)))
     for sale_id in FlashSale.objects.filter(state=SaleState.ARCHIVING).values_list("pk", flat=True):
         finish_sale(sale_id=sale_id)
+
+
+def _for_seconds(seconds: float) -> Callable[[], bool]:
+    """A share of the slice for each run: a big one takes nothing from the others."""
+    give_up_at = time.monotonic() + seconds
+    return lambda: time.monotonic() < give_up_at
 
 
 def _try_to_begin(*, sale_id: int, clock: Callable[[], datetime]) -> None:

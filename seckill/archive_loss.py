@@ -79,13 +79,13 @@ def _told(work: Work, *, detail: str) -> dict[str, object]:
 
 
 def _lost_at_most(work: Work) -> int:
-    """Numbers Redis had given before the archive began, without a row under them and without one saved since.
+    """Reservations that stood in the queue when the archive began and have no row now, at most.
 
-    Numbers after a rebuild begin with a gap, so they say something only where the queue held entries.
+    Counted by their numbers: those above the last one that was settled, less those saved under a new
+    epoch. After a rebuild numbers begin with a gap, so there are never more than the queue was long.
     """
     seen = work.run.manifest["at_begin"]
-    if not seen["queue_length"]:
-        return 0
     rows = in_order(work.bucket).order_by()
     settled: int = rows.filter(epoch__lte=work.run.epoch).aggregate(seq=Max("seq"))["seq"] or 0
-    return max(0, int(seen["seq"]) - settled - rows.filter(epoch__gt=work.run.epoch).count())
+    unsettled = int(seen["seq"]) - settled - rows.filter(epoch__gt=work.run.epoch).count()
+    return max(0, min(int(seen["queue_length"]), unsettled))

@@ -60,7 +60,7 @@ def purchase_status(*, order_no: str, buyer_id: int) -> PurchaseStatus:
     except NotPreheated:
         is_gate_readable = not _is_on_sale(order_no)
     except GateUnavailable:
-        is_gate_readable = False
+        is_gate_readable = _is_archived(order_no)
     if receipt is not None:
         return _of_receipt(order_no=order_no, receipt=receipt, buyer_id=buyer_id)
     row = Reservation.objects.filter(order_no=order_no).first()
@@ -95,6 +95,12 @@ def _of_reservation(*, row: Reservation, buyer_id: int) -> PurchaseStatus:
         reason=row.reason,
         order=None if row.state == ReservationState.REFUSED else order_by_number(number=row.order_no),
     )
+
+
+def _is_archived(order_no: str) -> bool:
+    """Tell whether MySQL alone answers for the number."""
+    pool_id = bucket_of(order_no).pool_id
+    return FlashSale.objects.filter(pools=pool_id, state=SaleState.ARCHIVED).exists()
 
 
 def _is_on_sale(order_no: str) -> bool:

@@ -1,7 +1,7 @@
 """A process that does one job and kills itself by SIGKILL at one function: ``python -m tests.support.die``.
 
-Arguments: the job (``settle``, ``rebuild`` or ``return``), the pool, the dotted name of a function, and whether
-to die ``before`` or ``after`` its call.
+Arguments: the job (``settle``, ``rebuild``, ``return`` or ``archive``), the pool, the dotted name of a function, and
+whether to die ``before`` or ``after`` its call.
 """
 
 import importlib
@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,7 @@ def main() -> None:
     django.setup()
     from django.utils import timezone
 
+    from seckill.archive import archive_due
     from seckill.gate.keys import BucketRef
     from seckill.rebuild import rebuild_bucket
     from seckill.returns import return_closed_orders
@@ -61,6 +63,7 @@ def main() -> None:
         "settle": partial(settle_bucket, bucket=bucket),
         "rebuild": partial(rebuild_bucket, bucket=bucket),
         "return": return_closed_orders,
+        "archive": lambda clock: archive_due(clock=lambda: clock() + timedelta(hours=1), seconds=30),
     }
     jobs[job](clock=timezone.now)
 
