@@ -9,10 +9,10 @@ SETTINGS := SECRET_KEY=unused DATABASE_URL=mysql://nowhere/none \
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help prepare demo up faults check test test-fast soak format lock migrations clean
+.PHONY: help prepare demo up faults bench-returns check test test-fast soak format lock migrations clean
 
 help: ## List the targets.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 prepare: ## Install what is missing: system packages, then .venv.
 	@bash benchmarks/prepare
@@ -25,6 +25,9 @@ up: prepare ## Run the shop with a sale about to open, until Ctrl-C.
 
 faults: prepare ## Kill, stop and restart each part in the middle of a rush; ARGS=--small for CI's size.
 	@$(BIN)/python -m benchmarks.faults $(ARGS)
+
+bench-returns: prepare ## Measure how soon the units of closed orders can be bought again; var/bench/returns.json.
+	@$(BIN)/python -m benchmarks.returns $(ARGS)
 
 check: prepare ## Lint, check types, imports, migrations and the settings for production.
 	$(BIN)/ruff check .

@@ -80,8 +80,8 @@ def make_report(
         left_in_mysql=books.left_in_mysql,
         law_7=law_7_text(books) or books.law_7.explanation,
         drift=books.law_7.drift,
-        purchase_p50_ms=_percentile(result.latencies_ms, 0.50),
-        purchase_p99_ms=_percentile(result.latencies_ms, 0.99),
+        purchase_p50_ms=percentile(result.latencies_ms, 0.50),
+        purchase_p99_ms=percentile(result.latencies_ms, 0.99),
         purchases_per_second=_per_second(plan=plan, result=result),
         settle_seconds=_seconds_after(result.last_accepted_at, last_order_at),
         connections=min(plan.connections_max, len(plan.shoppers)),
@@ -157,7 +157,7 @@ def _end(outcome: Outcome) -> str:
     return f"accepted, then refused: {outcome.reason}" if outcome.end is End.REFUSED else outcome.end.value
 
 
-def _percentile(ordered: Sequence[float], part: float) -> float | None:
+def percentile(ordered: Sequence[float], part: float) -> float | None:
     """Return the smallest value that so large a part of the values does not exceed."""
     return round(ordered[max(0, ceil(part * len(ordered)) - 1)], 1) if ordered else None
 

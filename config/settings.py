@@ -81,8 +81,9 @@ TEMPLATES = [
     },
 ]
 
-# A lock wait of 4 s ends a queue behind a dead holder; MariaDB also ends a transaction that
-# idles for 20 s while it holds locks (MySQL reads the /*M! */ part as a comment).
+# A lock wait of 4 s ends a queue behind a holder that stands still (SIGSTOP, a frozen machine). MariaDB also ends a
+# transaction that idles for 20 s, and so frees its locks; MySQL, which reads the /*M! */ part as a comment, has no such
+# limit: there it takes the 60 s after which either ends a session that says nothing, with its locks and its GET_LOCK.
 DATABASES = {
     "default": {
         **env.db("DATABASE_URL"),
@@ -93,7 +94,8 @@ DATABASES = {
             "isolation_level": "read committed",
             "connect_timeout": 3,
             "init_command": (
-                "SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_TRANS_TABLES'), innodb_lock_wait_timeout = 4"
+                "SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_TRANS_TABLES'), innodb_lock_wait_timeout = 4,"
+                " wait_timeout = 60"
                 " /*M!100301 , idle_transaction_timeout = 20 */"
             ),
         },

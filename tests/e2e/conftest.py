@@ -28,3 +28,9 @@ def running(test_environment: dict[str, str], django_db_blocker: DjangoDbBlocker
     with ShopProcesses(directory=ROOT / "var" / "test" / f"shop-{worker}", environment=test_environment) as shop:
         shop.start()
         yield shop
+
+
+@pytest.fixture
+def all_running(running: ShopProcesses) -> None:
+    """Start again what an earlier test has ended."""
+    running.start()

@@ -26,12 +26,6 @@ BROWSERS = 16
 RUSH = 320
 
 
-@pytest.fixture
-def all_running(running: ShopProcesses) -> None:
-    """Start again what an earlier test has ended."""
-    running.start()
-
-
 def rush(running: ShopProcesses, tickets: list[str]) -> tuple[list[str], list[float]]:
     """Buy with all tickets from a few connections at once; return the answers and the seconds of each call."""
 
