@@ -151,7 +151,7 @@ def law_7_text(books: Books) -> str:
     """Write law 7 with its numbers; "" when Redis could not be asked."""
     return "; ".join(
         f"allocated {item.allocated} = sold {item.sold} + left {item.left} + in flight {item.in_flight}"
-        f" + owed {item.owed} + drift {item.drift}"
+        f" + owed {item.owed} + adjusting {item.adjusting} + drift {item.drift}"
         for item in books.law_7.items
     )
 

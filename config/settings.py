@@ -225,6 +225,7 @@ CELERY_TASK_ROUTES = {
     "seckill.sweep": {"queue": "sweep"},
     "seckill.return_closed": {"queue": "sweep"},
     "orders.expire": {"queue": "sweep"},
+    "seckill.follow_up": {"queue": "sweep"},
     "seckill.rebuild": {"queue": "slow"},
     "seckill.preheat_due": {"queue": "slow"},
     "seckill.reconcile": {"queue": "slow"},

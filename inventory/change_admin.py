@@ -1,11 +1,13 @@
 """Base of the pages of changes by hand: a form to ask, an inbox, and a page to approve or reject with a reason."""
 
+import logging
 from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth import get_permission_codename
 from django.core.exceptions import PermissionDenied
+from django.db import DatabaseError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -25,6 +27,8 @@ from inventory.changes import (
     waiting_for,
 )
 from inventory.errors import AlreadyDecided, ChangeNotAllowed
+
+logger = logging.getLogger(__name__)
 
 
 class DecisionForm(forms.Form):
@@ -137,9 +141,17 @@ class ManualChangeAdmin(admin.ModelAdmin[Any]):
         except (AlreadyDecided, ChangeNotAllowed) as error:
             self.message_user(request, str(error), messages.ERROR)
             return
-        state = self.apply(change_id=change.pk) if decision == "approve" else ChangeState.REJECTED
+        state = self._apply(change.pk) if decision == "approve" else ChangeState.REJECTED
         level = messages.WARNING if state in {ChangeState.APPROVED, ChangeState.REFUSED} else messages.SUCCESS
         self.message_user(request, f"{change}: {state.label}", level)
+
+    def _apply(self, change_id: int) -> ChangeState:
+        """A decision that is taken stays taken, whatever becomes of the first try to apply it."""
+        try:
+            return self.apply(change_id=change_id)
+        except DatabaseError:
+            logger.exception("change %s is approved; the follow-up applies it", change_id)
+            return ChangeState.APPROVED
 
     def _may(self, request: HttpRequest, action: str) -> bool:
         codename = get_permission_codename(action, self.opts)

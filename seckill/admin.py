@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 import seckill.archive_admin  # noqa: F401  pages in a file of their own
 from inventory.admin import ReadOnlyAdmin
-from seckill import alert_admin  # noqa: F401  registers its pages
+from seckill import alert_admin, change_admin  # noqa: F401  register their pages
 from seckill.advice import advice_for
 from seckill.errors import SeckillError
 from seckill.gate.keys import BucketRef
@@ -34,6 +34,7 @@ from seckill.pausing import pause_item, resume_item
 from seckill.preheat import preheat_sale
 from seckill.selectors import gate_numbers
 from seckill.states import SaleState, sale_phase
+from seckill.withdrawing import withdraw_sale
 
 # Before preheat a sale may be changed; from then on its price, limit, units and SKU are fixed.
 EDITABLE = frozenset({SaleState.DRAFT, SaleState.SCHEDULED})
@@ -163,7 +164,7 @@ class SaleItemAdmin(FixedAfterPreheatAdmin):
     list_filter = ["pool__sale"]
     search_fields = ["sku__code", "pool__sale__name"]
     autocomplete_fields = ["sku", "pool"]
-    actions = ["preheat", "pause", "resume"]
+    actions = ["preheat", "withdraw", "pause", "resume"]
 
     def sale_of(self, obj: SaleItem) -> FlashSale:
         """Return the item's sale."""
@@ -201,6 +202,13 @@ class SaleItemAdmin(FixedAfterPreheatAdmin):
         """Bring the sales of the selected items into Redis."""
         for sale_id in sorted(set(items.values_list("pool__sale_id", flat=True))):
             self._try(request, partial(preheat_sale, sale_id=sale_id, clock=timezone.now), f"sale {sale_id}")
+
+    @admin.action(description=_("Withdraw the sale of the selected items"), permissions=["change"])
+    def withdraw(self, request: HttpRequest, items: QuerySet[SaleItem]) -> None:
+        """Make the sales of the selected items drafts again, if nobody has reserved anything in them."""
+        for sale_id in sorted(set(items.values_list("pool__sale_id", flat=True))):
+            act = partial(withdraw_sale, sale_id=sale_id, clock=timezone.now, actor_id=request.user.pk)
+            self._try(request, act, f"sale {sale_id}")
 
     @admin.action(description=_("Pause the selected items"), permissions=["change"])
     def pause(self, request: HttpRequest, items: QuerySet[SaleItem]) -> None:

@@ -139,6 +139,13 @@ ADVICE: Mapping[str, Advice] = {
         ),
         can=_("Read the manifest on the archive's page: it names the first of the buyers and orders that differ."),
     ),
+    "change_stuck": Advice(
+        did=_("A change by hand was approved and could not be finished; it is tried again every two seconds."),
+        can=_(
+            "See whether the bucket has another incident: while Redis is away or being rebuilt, changes wait. If it has"
+            " none, read the log of the task seckill.follow_up."
+        ),
+    ),
     "not_preheated": Advice(
         did=_("The sale opens soon and could not be preheated; it is tried again each minute."),
         can=_("Read the detail: most often the warehouse has too few units. Receive them, or lower the sale's units."),

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 import seckill.archive_tables  # noqa: F401  Django looks for tables here
 from inventory.models import Sku
-from seckill import alert_tables  # noqa: F401  further tables
+from seckill import alert_tables, change_tables  # noqa: F401  further tables
 from seckill.states import RefusalReason, ReservationState, SaleState
 
 
@@ -33,6 +33,8 @@ class FlashSale(models.Model):
         help_text=_("A scheduled sale is brought into Redis by itself so long before it opens."),
     )
     state = models.CharField(_("state"), max_length=16, choices=SaleState, default=SaleState.DRAFT, editable=False)
+
+    window_no = models.PositiveIntegerField(default=0, editable=False)
 
     class Meta:
         verbose_name = _("flash sale")

@@ -10,7 +10,7 @@ import logging
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from django.db import connection, transaction
@@ -50,8 +50,6 @@ REBUILDS_SECONDS = 600
 KEEPS_BREAKING = "keeps_breaking"
 LOST = "redis_lost"
 ENDED_BY_A_REBUILD = (LOST, FORKED, COMMITS_LOST, KEEPS_BREAKING, STOPPED)
-
-_UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 RECEIPT_STATES = {
     ReservationState.SETTLED: ReceiptState.CONFIRMED,
@@ -181,7 +179,7 @@ def drain_survivors(
     with transaction.atomic(durable=True):
         row = lock_bucket(bucket)
         now = clock()  # read under the lock: waiting for it may have outlasted the claim
-        _require_claim(row=row, token=frozen.token, now=now)
+        require_claim(row=row, token=frozen.token, now=now)
         if commits is Commits.MUST_BE_THERE:
             require_all_commits(bucket=bucket, settled_seq=frozen.settled_seq)
         row.epoch = max(row.epoch, frozen.epoch) + 1
@@ -254,7 +252,7 @@ def _swap(*, bucket: BucketRef, frozen: Frozen, epoch: int, clock: Callable[[], 
     """Transaction 2: the last numbers, then the swap, while nobody can change them."""
     with transaction.atomic(durable=True):
         row = lock_bucket(bucket)
-        _require_claim(row=row, token=frozen.token, now=clock())
+        require_claim(row=row, token=frozen.token, now=clock())
         if row.epoch != epoch:
             raise RebuildRefused(f"bucket {bucket} has gone on to epoch {row.epoch}")
         gate = _gate_fields(row=row, bucket=bucket, frozen=frozen)
@@ -269,25 +267,21 @@ def _gate_fields(*, row: Bucket, bucket: BucketRef, frozen: Frozen) -> GateField
     settled_seq = highest_seq(bucket)
     return GateFields(
         epoch=row.epoch,
-        opens_ms=_milliseconds(pool.sale.opens_at),
-        closes_ms=_milliseconds(pool.sale.closes_at),
+        opens_ms=staging.milliseconds(pool.sale.opens_at),
+        closes_ms=staging.milliseconds(pool.sale.closes_at),
         limit=pool.limit_per_buyer,
         max_queue=pool.max_queue,
         seq=max(settled_seq, frozen.seq) + SEQ_MARGIN,
         settled_seq=settled_seq,
         adj_no=row.adj_no,
+        window_no=pool.sale.window_no,
         repair_no=row.repair_no,
         paused_items=frozenset(SaleItem.objects.filter(pool_id=pool.pk, is_paused=True).values_list("pk", flat=True)),
     )
 
 
-def _milliseconds(instant: datetime) -> int:
-    """Milliseconds since 1970, rounded up: nobody is let in before the instant."""
-    return -((_UNIX_EPOCH - instant) // timedelta(milliseconds=1))
-
-
-def _require_claim(*, row: Bucket, token: str, now: datetime) -> None:
-    """A claim that has run out is lost for good: rows may have changed since."""
+def require_claim(*, row: Bucket, token: str, now: datetime) -> None:
+    """Raise ``RebuildRefused`` where a locked row's claim is lost; one that has run out is lost for good."""
     if row.claim != token or row.claim_until is None or row.claim_until <= now:
         raise RebuildRefused(f"the rebuild of bucket {row} has lost its claim")
 

@@ -1,7 +1,7 @@
 """Reconciliation: law 7 by numbers, for one bucket at one instant.
 
-``allocated = sold + left in Redis + queued and not yet in MySQL + owed to Redis``, per item. What is in
-flight is never drift: the bucket's lock holds MySQL still, one script reads Redis, and since
+``allocated = sold + left in Redis + queued and not yet in MySQL + owed to Redis + half of an adjustment``,
+per item. What is in flight is never drift: the bucket's lock holds MySQL still, one script reads Redis, and since
 settlement is in order, only the head of the queue can be known to MySQL already.
 """
 
@@ -12,6 +12,7 @@ from datetime import datetime
 
 from django.db import transaction
 
+from seckill.adjusting import link_to_adjustments, units_under_way
 from seckill.conf import LIMITS
 from seckill.decisions import Fate
 from seckill.errors import CommitsLost, GateUnavailable, NotPreheated
@@ -42,11 +43,12 @@ class ItemBalance:
     left: int
     in_flight: int
     owed: int
+    adjusting: int = 0
 
     @property
     def drift(self) -> int:
         """Units missing in Redis (leak) if positive, units too many (excess) if negative."""
-        return self.allocated - self.sold - self.left - self.in_flight - self.owed
+        return self.allocated - self.sold - self.left - self.in_flight - self.owed - self.adjusting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +84,7 @@ def reconcile_bucket(*, bucket: BucketRef, clock: Callable[[], datetime]) -> Buc
 def _record(*, report: BucketReport, now: datetime) -> None:
     """Keep the run, and have an incident open exactly while the numbers differ."""
     bucket = report.bucket
-    ReconciliationRun.objects.create(
+    run = ReconciliationRun.objects.create(
         pool_id=bucket.pool_id,
         bucket_no=bucket.number,
         epoch=report.epoch,
@@ -93,6 +95,8 @@ def _record(*, report: BucketReport, now: datetime) -> None:
         numbers=[vars(item) | {"drift": item.drift} for item in report.items],
         created_at=now,
     )
+    if report.verdict != Verdict.UNAVAILABLE:
+        link_to_adjustments(run=run)
     if report.verdict == Verdict.BALANCED:
         resolve_incident(kind=DRIFT, bucket=bucket, now=now)
     elif report.verdict != Verdict.UNAVAILABLE:
@@ -115,6 +119,7 @@ def _compare(bucket: BucketRef) -> BucketReport:
             raise GateUnavailable("the bucket is being archived")
         require_all_commits(bucket=bucket, settled_seq=snapshot.settled_seq)
         fates = known_fates(order_numbers=[e.order_no for e in snapshot.entries if isinstance(e, QueueEntry)])
+        adjusting = units_under_way(bucket=bucket, snapshot=snapshot)
         units = list(ItemBucket.objects.filter(bucket_id=row.pk).order_by("item_id"))
     queued = _queued_units(snapshot=snapshot, fates=fates)
     returned = _owed_units(snapshot=snapshot, debts=debts)
@@ -126,6 +131,7 @@ def _compare(bucket: BucketRef) -> BucketReport:
             left=snapshot.left.get(unit.item_id, 0),
             in_flight=queued.in_flight.get(unit.item_id, 0),
             owed=queued.owed.get(unit.item_id, 0) + returned.get(unit.item_id, 0),
+            adjusting=adjusting.get(unit.item_id, 0),
         )
         for unit in units
     )

@@ -8,7 +8,7 @@ from celery import shared_task
 from django.utils import timezone
 
 from orders.services import expire_orders
-from seckill import alerts, archive, opening, rebuild, repair, returns, selectors, settlement, sweep
+from seckill import alerts, archive, followup, opening, rebuild, repair, returns, selectors, settlement, sweep
 from seckill.conf import LIMITS
 from seckill.errors import GateUnavailable, RebuildRefused
 from seckill.gate.keys import BucketRef
@@ -87,3 +87,10 @@ def deliver_alerts() -> None:
 def archive_due() -> None:
     """Archive sales that have ended, a slice at a time: the next tick goes on where this one stops."""
     archive.archive_due(clock=timezone.now, seconds=LIMITS.archive_slice_seconds)
+
+
+@shared_task(name="seckill.follow_up")
+def follow_up_changes() -> None:
+    """Take up approved changes that nobody finished, and have what was changed by hand compared at once."""
+    for bucket in followup.follow_up(clock=timezone.now):
+        reconcile_one.apply_async((bucket.pool_id, bucket.number), expires=RECONCILE_EXPIRES_SECONDS)

@@ -142,7 +142,7 @@ def _open_ticket(*, item: SaleItem, buyer: AbstractBaseUser, now: datetime) -> I
     """Return the buyer's unused ticket for the item, or a new one in place of a used one."""
     open_key = f"{buyer.pk}:{item.pk}"
     current = Ticket.objects.filter(open_key=open_key).first()
-    if current is not None and _is_unused(current):
+    if current is not None and current.pool_id == item.pool_id and _is_unused(current):
         return _issued(ticket=current, item=item, is_new=False)
     key = limit_key(buyer=buyer, item=item)
     try:

@@ -51,6 +51,8 @@ class Snapshot:
     seq: int
     settled_seq: int
     adj_no: int
+    adj_applied: int
+    window_no: int
     repair_no: int
     frozen_by: str
     is_sealed: bool
@@ -144,6 +146,8 @@ def snapshot(*, bucket: BucketRef, entries_max: int, order_numbers: Sequence[str
             seq=int(gate["seq"]),
             settled_seq=int(gate["settled_seq"]),
             adj_no=int(gate["adj_no"]),
+            adj_applied=int(gate.get("adj_applied", "0")),
+            window_no=int(gate.get("window_no", "0")),
             repair_no=int(gate["repair_no"]),
             frozen_by=gate.get("frozen", ""),
             is_sealed="sealed" in gate,

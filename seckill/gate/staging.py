@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 from redis.exceptions import RedisError
 
@@ -12,6 +13,7 @@ from seckill.gate.keys import BucketRef
 from seckill.gate.receipts import Receipt
 
 SENTINEL = "#epoch"
+_UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _freeze = Script("freeze")
 _swap = Script("swap")
@@ -43,6 +45,13 @@ class GateFields:
     adj_no: int
     repair_no: int
     paused_items: frozenset[int]
+    window_no: int = 0
+    adj_applied: int = 0
+
+
+def milliseconds(instant: datetime) -> int:
+    """Milliseconds since 1970 as the gate has its window, rounded up: nobody is let in before the instant."""
+    return -((_UNIX_EPOCH - instant) // timedelta(milliseconds=1))
 
 
 def freeze(*, bucket: BucketRef, token: str) -> Frozen:

@@ -53,6 +53,7 @@ def test_forward_back_and_forward_again(empty_database: str) -> None:
         "orders.expire",
         "seckill.archive_due",
         "seckill.deliver_alerts",
+        "seckill.follow_up",
         "seckill.preheat_due",
         "seckill.reconcile",
         "seckill.return_closed",

@@ -1,7 +1,7 @@
 """A process that does one job and kills itself by SIGKILL at one function: ``python -m tests.support.die``.
 
-Arguments: the job (``settle``, ``rebuild``, ``return`` or ``archive``), the pool, the dotted name of a function, and
-whether to die ``before`` or ``after`` its call.
+Arguments: the job (a key of ``jobs``), the pool, the dotted name of a function, and whether
+to die ``before`` or ``after`` its call.
 """
 
 import importlib
@@ -49,10 +49,13 @@ def main() -> None:
     from django.utils import timezone
 
     from seckill.archive import archive_due
+    from seckill.followup import follow_up
     from seckill.gate.keys import BucketRef
+    from seckill.models import SalePool
     from seckill.rebuild import rebuild_bucket
     from seckill.returns import return_closed_orders
     from seckill.settlement import settle_bucket
+    from seckill.withdrawing import withdraw_sale
 
     job, pool_id, function, moment = sys.argv[1:]
     module_name, _, name = function.rpartition(".")
@@ -64,6 +67,8 @@ def main() -> None:
         "rebuild": partial(rebuild_bucket, bucket=bucket),
         "return": return_closed_orders,
         "archive": lambda clock: archive_due(clock=lambda: clock() + timedelta(hours=1), seconds=30),
+        "follow_up": follow_up,
+        "withdraw": partial(withdraw_sale, sale_id=SalePool.objects.get(pk=int(pool_id)).sale_id),
     }
     jobs[job](clock=timezone.now)
 

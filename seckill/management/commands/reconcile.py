@@ -36,7 +36,7 @@ class Command(BaseCommand):
         for item in report.items:
             self.stdout.write(
                 f"  item {item.item_id}: allocated {item.allocated} = sold {item.sold} + left {item.left}"
-                f" + in flight {item.in_flight} + owed {item.owed} + drift {item.drift}"
+                f" + in flight {item.in_flight} + owed {item.owed} + adjusting {item.adjusting} + drift {item.drift}"
             )
 
 
