@@ -124,8 +124,17 @@ ADVICE: Mapping[str, Advice] = {
         ),
         can=_("Read the detail: a migration that did not run, a full disk, a missing right. It drains by itself then."),
     ),
+    "worker_killed": Advice(
+        did=_(
+            "Workers died settling this bucket. Its batches are halved until the entry that kills them, if it is one,"
+            " stands alone and is put aside; then they grow again."
+        ),
+        can=_("See why workers die: memory, time limits, a deployment. Nothing is lost, and whoever waits is served."),
+    ),
     "returns_stuck": Advice(
-        did=_("Units of closed orders cannot be taken back here. Other buckets are served; it is tried again."),
+        did=_(
+            "Some closed orders' units cannot be taken back. All others are; these are tried again every two seconds."
+        ),
         can=_("Read the detail, and run manage.py audit_stock for the item it names."),
     ),
     "archive_blocked": Advice(

@@ -19,6 +19,10 @@ from django.core.mail import mail_admins
 from django.utils.module_loading import import_string
 from django.utils.translation import gettext as _
 
+from seckill.advice import advice_for
+from seckill.alert_tables import Alert
+
+CLOSED = Alert.Event.CLOSED
 MAIL = "mail"
 WEBHOOK = "webhook"
 HOOK_PREFIX = "hook:"
@@ -61,6 +65,9 @@ class Message:
             _("What was found: %s") % self.detail,
             _("Seen %(count)d times, %(units)d units concerned; %(at)s") % {**vars(self), "at": self._at},
         ]
+        if self.event != CLOSED:
+            advice = advice_for(self.kind)
+            lines += ["", _("What the system does: %s") % advice.did, _("What you can do: %s") % advice.can]
         return "\n".join(lines) + "\n"
 
     @property

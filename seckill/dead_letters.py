@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from seckill.errors import ArchiveBlocked
-from seckill.gate.entries import BadEntry, QueueEntry
+from seckill.gate.entries import BadEntry, QueueEntry, raw_fields
 from seckill.gate.keys import BucketRef
 from seckill.incidents import Severity, open_incident
 from seckill.models import Bucket, DeadLetter
@@ -29,18 +29,21 @@ def split_readable(
 
 def as_bad(*, entry: QueueEntry, error: str) -> BadEntry:
     """Turn an entry into one to be parked."""
-    fields = {name: str(getattr(entry, name)) for name in entry.__slots__}
-    return BadEntry(stream_id=entry.stream_id, fields=fields, error=error)
+    return BadEntry(stream_id=entry.stream_id, fields=raw_fields(entry), error=error)
 
 
 def park(*, bucket: BucketRef, epoch: int, entries: Sequence[BadEntry], now: datetime) -> list[str]:
-    """Keep entries in MySQL, once each, with an incident; return their stream ids."""
+    """Keep entries in MySQL, once each, with an incident; return their stream ids.
+
+    ``epoch`` is that of the queue they are in: one that is parked by settlement and again by a rebuild is one letter.
+    """
     for entry in entries:
         DeadLetter.objects.get_or_create(
             pool_id=bucket.pool_id,
             bucket_no=bucket.number,
+            epoch=epoch,
             stream_id=entry.stream_id,
-            defaults={"epoch": epoch, "fields": dict(entry.fields), "error": entry.error[:200], "created_at": now},
+            defaults={"fields": dict(entry.fields), "error": entry.error[:200], "created_at": now},
         )
         detail = f"{entry.stream_id}: {entry.error}"
         open_incident(kind="dead_letter", severity=Severity.CRITICAL, bucket=bucket, detail=detail, now=now)

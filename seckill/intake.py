@@ -18,7 +18,7 @@ from seckill.gate.entries import BadEntry, QueueEntry
 from seckill.gate.keys import BucketRef
 from seckill.incidents import Severity, open_incident
 from seckill.models import Bucket
-from seckill.outcomes import PoolFacts, decide_entries, write_decisions, write_reservations
+from seckill.outcomes import PoolFacts, decide_entries, known_fates, write_decisions, write_reservations
 from seckill.states import RefusalReason, ReservationState
 from seckill.transient import DUPLICATE_KEY, error_code, is_about_a_row
 
@@ -45,9 +45,13 @@ class Intake:
 
 @dataclass(frozen=True, kw_only=True)
 class IntakeContext:
-    """The locked bucket, its pool's facts, the instant, and what a new refusal owes to Redis."""
+    """The locked bucket, its pool's facts, the instant, and what a new refusal owes to Redis.
+
+    ``queue_epoch`` is the epoch of the queue the entries were read from; a rebuild has given them a new one since.
+    """
 
     row: Bucket
+    queue_epoch: int
     bucket: BucketRef
     facts: PoolFacts
     now: datetime
@@ -74,6 +78,16 @@ def take_in(*, entries: Sequence[QueueEntry | BadEntry], context: IntakeContext)
     intake = _park(bad=bad, context=context) + _write(entries=readable, context=context)
     _report(intake=intake, context=context)
     return intake
+
+
+def park_killer(*, entries: Sequence[QueueEntry | BadEntry], context: IntakeContext, deaths: int) -> Intake:
+    """Park an entry that has killed its workers, unless MySQL knows its order: then it only has to be confirmed."""
+    readable, bad = split_readable(entries=entries, facts=context.facts)
+    known = known_fates(order_numbers=[entry.order_no for entry in readable])
+    error = f"it killed its worker {deaths} times"
+    killers = [as_bad(entry=entry, error=error) for entry in readable if entry.order_no not in known]
+    confirmable = [entry for entry in readable if entry.order_no in known]
+    return _park(bad=[*bad, *killers], context=context) + take_in(entries=confirmable, context=context)
 
 
 def _write(*, entries: Sequence[QueueEntry], context: IntakeContext) -> Intake:
@@ -130,7 +144,7 @@ def _as_refused(decision: Decision) -> Decision:
 
 
 def _park(*, bad: Sequence[BadEntry], context: IntakeContext) -> Intake:
-    parked = park(bucket=context.bucket, epoch=context.row.epoch, entries=bad, now=context.now)
+    parked = park(bucket=context.bucket, epoch=context.queue_epoch, entries=bad, now=context.now)
     return Intake(parked=parked)
 
 

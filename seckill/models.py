@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 import seckill.archive_tables  # noqa: F401  Django looks for tables here
 from inventory.models import Sku
-from seckill import alert_tables, change_tables  # noqa: F401  further tables
+from seckill import alert_tables, attempt_tables, change_tables  # noqa: F401  further tables
 from seckill.states import RefusalReason, ReservationState, SaleState
 
 
@@ -223,7 +223,10 @@ class Reservation(models.Model):
 
 
 class DeadLetter(models.Model):
-    """A queue entry that could be neither read nor written, kept by its stream id."""
+    """A queue entry that could be neither read nor written, kept by its stream id.
+
+    ``epoch`` is that of the queue it was in: after a rebuild the same id may be given again.
+    """
 
     pool = models.ForeignKey(SalePool, on_delete=models.PROTECT, related_name="+")
     bucket_no = models.PositiveSmallIntegerField()
@@ -237,7 +240,9 @@ class DeadLetter(models.Model):
         verbose_name = _("dead letter")
         verbose_name_plural = _("dead letters")
         constraints = [
-            models.UniqueConstraint(fields=["pool", "bucket_no", "stream_id"], name="dead_letter_once_per_entry")
+            models.UniqueConstraint(
+                fields=["pool", "bucket_no", "epoch", "stream_id"], name="dead_letter_once_per_entry_and_epoch"
+            )
         ]
 
     def __str__(self) -> str:

@@ -2,7 +2,9 @@
 
 # Note [Lock order]
 A transaction locks a sale row first, then bucket rows by (pool, number), then an archive run's row,
-then item buckets by item id, then one change by hand, then stock rows by SKU. Nothing else is locked.
+then item buckets by item id, then one change by hand, then stock rows by SKU, then incidents. A
+settle attempt and the deliveries of alerts are locked by transactions of their own that lock nothing
+else but an incident after them. Nothing else is locked.
 """
 
 from collections import Counter, defaultdict

@@ -182,9 +182,12 @@ def drain_survivors(
         require_claim(row=row, token=frozen.token, now=now)
         if commits is Commits.MUST_BE_THERE:
             require_all_commits(bucket=bucket, settled_seq=frozen.settled_seq)
+        queue_epoch = frozen.epoch or row.epoch
         row.epoch = max(row.epoch, frozen.epoch) + 1
         facts = pool_facts(pool_id=bucket.pool_id)
-        context = IntakeContext(row=row, bucket=bucket, facts=facts, now=now, debt=owes_nothing)
+        context = IntakeContext(
+            row=row, queue_epoch=queue_epoch, bucket=bucket, facts=facts, now=now, debt=owes_nothing
+        )
         next_seq = _first_seq(bucket=bucket, frozen=frozen)
         drained = Intake()
         for chunk in staging.surviving_entries(bucket=bucket, chunk_size=LIMITS.chunk_size):

@@ -3,7 +3,8 @@
 Under the bucket's lock, and never while a rebuild holds its claim (the rebuild's staging would be
 stale): reservation ``SETTLED`` to ``RETURNED``, ``sold - n``, a ledger row, commit. Then one script
 makes the units buyable and the buyers free, then the debt is crossed off. Killed in between, the
-next run finds the debt and pays it; ``sold`` is never too low meanwhile.
+next run finds the debt and pays it; ``sold`` is never too low meanwhile. A page with a row that cannot
+be taken back is halved until that row is alone; it is an incident and tried again by the next run.
 """
 
 import logging
@@ -30,11 +31,13 @@ from seckill.models import Bucket, ItemBucket, Reservation, SalePool
 from seckill.order_numbers import bucket_of
 from seckill.outcomes import account_of, is_on_sale, lock_bucket, pool_facts
 from seckill.states import ReservationState
-from seckill.transient import is_transient
+from seckill.transient import is_about_a_row, is_transient
 
 logger = logging.getLogger(__name__)
 
 STUCK = "returns_stuck"
+# Bad rows of a bucket that one run singles out: each costs some transactions, every two seconds.
+BAD_ROWS_MAX = 50
 
 
 def return_closed_orders(*, clock: Callable[[], datetime]) -> int:
@@ -44,36 +47,67 @@ def return_closed_orders(*, clock: Callable[[], datetime]) -> int:
     never holds up the others.
     """
     taken, stuck = 0, _pay_what_can_be_paid(except_for=set(), clock=clock)
+    bad: dict[BucketRef, list[str]] = defaultdict(list)
     for page in pages_of_due_returns(page_size=LIMITS.batch_size):
         for bucket, due in _by_bucket(page).items():
             if bucket in stuck:
                 continue
-            count = _try_to_take_back(bucket=bucket, due=due, now=clock())
-            if count is None:
+            try:
+                taken += _take_back_what_can_be(bucket=bucket, due=due, bad=bad[bucket], now=clock())
+            except _Stuck as error:
+                bad[bucket] += [str(error)] if error.is_alarming else []
                 stuck.add(bucket)
-            taken += count or 0
         stuck |= _pay_what_can_be_paid(except_for=stuck, clock=clock)
-    for bucket in open_buckets(kind=STUCK) - stuck:
-        resolve_incident(kind=STUCK, bucket=bucket, now=clock())
+    _report(bad=bad, stuck=stuck, now=clock())
     return taken
 
 
-def _try_to_take_back(*, bucket: BucketRef, due: Sequence[DueReturn], now: datetime) -> int | None:
-    """Return how many orders were taken back; None when the bucket is stuck, with an incident unless that passes."""
+class _Stuck(Exception):
+    """Raised within a run when a bucket's returns have to wait for the next."""
+
+    def __init__(self, explanation: str, *, is_alarming: bool) -> None:
+        super().__init__(explanation)
+        self.is_alarming = is_alarming
+
+
+def _take_back_what_can_be(*, bucket: BucketRef, due: Sequence[DueReturn], bad: list[str], now: datetime) -> int:
+    """Take orders back, halving around those that cannot be, which ``bad`` collects; return how many were.
+
+    Raises ``_Stuck`` when it is about no row, or there are too many bad ones to single out in one run.
+    """
     try:
         return take_back(bucket=bucket, due=due, now=now)
     except DatabaseError as error:
         connection.close_if_unusable_or_obsolete()
-        if is_transient(error):
-            logger.warning("returns of bucket %s have to wait: %s", bucket, error)
-            return None
+        if not is_about_a_row(error):
+            raise _Stuck(str(error), is_alarming=not is_transient(error)) from error
         detail = str(error)
-    except (SettlementError, InventoryError, Bucket.DoesNotExist) as error:
+    except (SettlementError, InventoryError) as error:
         detail = str(error)
-    logger.error("returns of bucket %s are stuck: %s", bucket, detail)
-    if SalePool.objects.filter(pk=bucket.pool_id).exists():
-        open_incident(kind=STUCK, severity=Severity.CRITICAL, bucket=bucket, detail=detail, now=now)
-    return None
+    except Bucket.DoesNotExist as error:
+        raise _Stuck(str(error), is_alarming=True) from error
+    if len(due) == 1:
+        bad.append(f"order {due[0].number}: {detail}")
+        if len(bad) >= BAD_ROWS_MAX:
+            raise _Stuck(f"{len(bad)} orders cannot be taken back", is_alarming=True)
+        return 0
+    middle = len(due) // 2
+    halves = (due[:middle], due[middle:])
+    return sum(_take_back_what_can_be(bucket=bucket, due=half, bad=bad, now=now) for half in halves)
+
+
+def _report(*, bad: Mapping[BucketRef, Sequence[str]], stuck: set[BucketRef], now: datetime) -> None:
+    """Have an incident open exactly while a bucket has orders that cannot be taken back."""
+    for bucket, details in bad.items():
+        if details and SalePool.objects.filter(pk=bucket.pool_id).exists():
+            detail = "; ".join(details[:3])
+            units = len(details)
+            open_incident(kind=STUCK, severity=Severity.CRITICAL, bucket=bucket, detail=detail, now=now, units=units)
+        elif details:
+            logger.error("returns of bucket %s are stuck: %s", bucket, details[0])
+    for bucket in open_buckets(kind=STUCK) - stuck:
+        if not bad.get(bucket):
+            resolve_incident(kind=STUCK, bucket=bucket, now=now)
 
 
 def _pay_what_can_be_paid(*, except_for: set[BucketRef], clock: Callable[[], datetime]) -> set[BucketRef]:

@@ -2,7 +2,8 @@
 
 A batch is: lock the bucket, then read the head of the queue, take it in, commit, then tell Redis.
 Whatever dies in between, the next run finds the entries still in the queue and their order numbers
-known, and only tells Redis again. ``try`` stands outside the transaction, always.
+known, and only tells Redis again. ``try`` stands outside the transaction, always. A batch that kills its
+worker again and again is made smaller (``seckill.attempts``).
 """
 
 import logging
@@ -12,14 +13,15 @@ from datetime import datetime
 
 from django.db import DatabaseError, connection, transaction
 
+from seckill.attempts import Attempt, Waiting, attempt
 from seckill.conf import LIMITS
-from seckill.errors import BucketUnsound, CommitsLost, NotPreheated, QueueForked, SettlementError
+from seckill.errors import BucketUnsound, CommitsLost, GateUnavailable, NotPreheated, QueueForked, SettlementError
 from seckill.gate import gate, staging
 from seckill.gate.entries import BadEntry, QueueEntry
 from seckill.gate.gate import Confirmation, Release
 from seckill.gate.keys import BucketRef
 from seckill.incidents import Severity, open_incident, resolve_incident
-from seckill.intake import Intake, IntakeContext, owes_its_units, take_in
+from seckill.intake import Intake, IntakeContext, owes_its_units, park_killer, take_in
 from seckill.models import Bucket
 from seckill.outcomes import lock_bucket, pool_facts, require_all_commits
 from seckill.states import ReservationState
@@ -60,7 +62,8 @@ def settle_bucket(*, bucket: BucketRef, clock: Callable[[], datetime]) -> Settle
                 _stop(bucket=bucket, error=error, now=clock())
                 raise
             logger.warning("settlement of bucket %s is interrupted, the sweep will repeat it: %s", bucket, error)
-            connection.close()
+            # A sound connection is kept, and gives back its name lock itself: a closed one does so some time later.
+            connection.close_if_unusable_or_obsolete()
         except SettlementError as error:
             _stop(bucket=bucket, error=error, now=clock())
             raise
@@ -69,45 +72,61 @@ def settle_bucket(*, bucket: BucketRef, clock: Callable[[], datetime]) -> Settle
 
 def _drain(*, bucket: BucketRef, clock: Callable[[], datetime]) -> Settled:
     entries, found_phantoms = 0, False
-    for _ in range(LIMITS.batches_per_task_max):
-        intake, epoch = _write_batch(bucket=bucket, now=clock())
-        found_phantoms = found_phantoms or bool(intake.phantoms)
-        moved = _tell_redis(bucket=bucket, intake=intake, epoch=epoch)
-        if moved == 0:
-            break
-        entries += moved
+    with attempt(bucket=bucket, size_max=LIMITS.batch_size, waiting=_look(bucket), clock=clock) as run:
+        for _ in range(LIMITS.batches_per_task_max):
+            intake, epoch = _write_batch(bucket=bucket, run=run, now=clock())
+            found_phantoms = found_phantoms or bool(intake.phantoms)
+            moved = _tell_redis(bucket=bucket, intake=intake, epoch=epoch)
+            if moved == 0:
+                break
+            run.note_progress(now=clock())
+            entries += moved
     if entries:
         resolve_incident(kind=STOPPED, bucket=bucket, now=clock())
     return Settled(entries=entries, found_phantoms=found_phantoms)
 
 
-def _write_batch(*, bucket: BucketRef, now: datetime) -> tuple[Intake, int]:
+def _look(bucket: BucketRef) -> Waiting:
+    """Look at the queue; of one that cannot be seen the batch itself says why."""
+    try:
+        snapshot = gate.snapshot(bucket=bucket, entries_max=1)
+    except (GateUnavailable, NotPreheated):
+        return Waiting()
+    head = snapshot.entries[0].stream_id if snapshot.entries else ""
+    return Waiting(head=head, length=snapshot.queue_length)
+
+
+def _write_batch(*, bucket: BucketRef, run: Attempt, now: datetime) -> tuple[Intake, int]:
     """Take in the head of the queue with one transaction; return what became of it, and its epoch.
 
     A number that is there already, though a look under the lock did not show it, was written by
     somebody who had lost the lock: a second look finds it.
     """
     try:
-        return _write_once(bucket=bucket, now=now)
+        return _write_once(bucket=bucket, run=run, now=now)
     except DatabaseError as error:
         if error_code(error) != DUPLICATE_KEY:
             raise
-    return _write_once(bucket=bucket, now=now)
+    return _write_once(bucket=bucket, run=run, now=now)
 
 
-def _write_once(*, bucket: BucketRef, now: datetime) -> tuple[Intake, int]:
+def _write_once(*, bucket: BucketRef, run: Attempt, now: datetime) -> tuple[Intake, int]:
     with transaction.atomic(durable=True):
         row = lock_bucket(bucket)
+        facts = pool_facts(pool_id=bucket.pool_id)
         context = IntakeContext(
-            row=row, bucket=bucket, facts=pool_facts(pool_id=bucket.pool_id), now=now, debt=owes_its_units
+            row=row, queue_epoch=row.epoch, bucket=bucket, facts=facts, now=now, debt=owes_its_units
         )
-        return take_in(entries=_read_queue(row=row, bucket=bucket), context=context), row.epoch
+        entries = _read_queue(row=row, bucket=bucket, entries_max=run.size)
+        if run.is_killer:
+            return park_killer(entries=entries, context=context, deaths=run.deaths), row.epoch
+        return take_in(entries=entries, context=context), row.epoch
 
 
-def _read_queue(*, row: Bucket, bucket: BucketRef) -> list[QueueEntry | BadEntry]:
+def _read_queue(*, row: Bucket, bucket: BucketRef, entries_max: int) -> list[QueueEntry | BadEntry]:
     """Read the head of the queue, under the lock: a batch read before it could be written after a rebuild."""
     try:
-        snapshot = gate.snapshot(bucket=bucket, entries_max=LIMITS.batch_size)
+        snapshot = gate.snapshot(bucket=bucket, entries_max=entries_max)
     except NotPreheated as error:
         raise BucketUnsound("Redis has lost the bucket") from error
     if snapshot.epoch != row.epoch:

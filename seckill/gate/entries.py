@@ -30,6 +30,20 @@ class BadEntry:
     error: str
 
 
+def raw_fields(entry: QueueEntry) -> dict[str, str]:
+    """An entry as it stood in the queue, so that ``parse_entry`` can read it again."""
+    return {
+        "order": entry.order_no,
+        "item": str(entry.item_id),
+        "buyer": str(entry.buyer_id),
+        "key": entry.limit_key,
+        "quantity": str(entry.quantity),
+        "price": str(entry.price),
+        "epoch": str(entry.epoch),
+        "seq": str(entry.seq),
+    }
+
+
 def to_text(raw: bytes | str | int) -> str:
     """Decode what Redis answered; bytes that are no UTF-8 stay visible as escapes."""
     return raw.decode(errors="backslashreplace") if isinstance(raw, bytes) else str(raw)

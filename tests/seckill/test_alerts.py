@@ -20,6 +20,7 @@ from pytest_django import Settings
 
 from benchmarks.servers import PrivateServers
 from seckill import alerts, channels
+from seckill.advice import ADVICE
 from seckill.alert_tables import Alert, AlertDelivery
 from seckill.alerts import ATTEMPTS_MAX, deliver_due
 from seckill.channels import Message
@@ -167,7 +168,9 @@ def test_every_channel_says_it_once(bucket: BucketRef, settings: Settings, liste
     (letter,) = mail.outbox
     assert letter.to == ["operator@example.com"]
     assert letter.subject == f"[seckill] CRITICAL: drift opened in 秒杀 sale (bucket {bucket})"
-    assert "What was found: off by 2" in letter.body
+    assert letter.body.splitlines()[2] == "What was found: off by 2"
+    assert letter.body.splitlines()[5] == f"What the system does: {ADVICE['drift'].did}"
+    assert letter.body.splitlines()[6] == f"What you can do: {ADVICE['drift'].can}"
     (request,) = listener.heard
     body = json.loads(request.body)
     assert {name: body[name] for name in ("kind", "event", "severity", "bucket", "sale", "detail", "units")} == {

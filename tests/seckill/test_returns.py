@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from django.db import connection
+from django.db import ProgrammingError, connection
 from django.utils import timezone
 
 from inventory.models import Stock
@@ -260,6 +260,61 @@ def test_a_stuck_bucket_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> No
     Bucket.objects.update(claim_until=None)
     assert give_back() == 5
     assert numbers(stuck).left == {stuck.item.pk: 5}
+
+
+def test_one_bad_row_stops_none_of_its_page() -> None:
+    """CASES 4: of 20 closed orders one cannot be taken back; 19 are, and it alone is tried again."""
+    shop = open_sale(units=20)
+    orders = sell(shop, 20)
+    for order in orders:
+        cancel(order)
+    bad = Reservation.objects.get(order_no=orders[7].number)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "ALTER TABLE seckill_reservation ADD CONSTRAINT bad CHECK"
+            f" (order_no <> '{bad.order_no}' OR state <> 'RETURNED')"
+        )
+    try:
+        assert [give_back(), give_back()] == [19, 0]
+        assert numbers(shop).left == {shop.item.pk: 19}
+        incident = Incident.objects.get()
+        assert (incident.kind, incident.count, incident.units) == ("returns_stuck", 2, 1)
+        assert incident.detail.startswith(f"order {bad.order_no}: ")
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE seckill_reservation DROP CONSTRAINT bad")
+    assert give_back() == 1
+    assert Incident.objects.get().resolved_at is not None
+    assert_balanced(shop, sold=0, left=20)
+
+
+def test_what_is_about_no_row_is_not_halved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing column would fail a thousand times; it is one failure, and an incident."""
+    shop = open_sale(units=5)
+    for order in sell(shop, 5):
+        cancel(order)
+    tries = []
+
+    def fail(**arguments: object) -> int:
+        tries.append(arguments)
+        raise ProgrammingError(1054, "Unknown column")
+
+    monkeypatch.setattr(returns, "take_back", fail)
+    assert give_back() == 0
+    assert len(tries) == 1
+    assert Incident.objects.get().kind == "returns_stuck"
+
+
+def test_a_bucket_full_of_bad_rows_is_given_up_for_this_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Books of an item that cannot be right fail each order alone; a run tries only so many of them."""
+    shop = open_sale(units=10)
+    for order in sell(shop, 10):
+        cancel(order)
+    ItemBucket.objects.update(sold=0)
+    monkeypatch.setattr(returns, "BAD_ROWS_MAX", 3)
+    assert give_back() == 0
+    incident = Incident.objects.get()
+    assert (incident.kind, incident.units) == ("returns_stuck", 4)
 
 
 def test_books_that_cannot_be_right_are_an_incident_and_hold_up_no_other() -> None:

@@ -9,12 +9,13 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from django.db import connection
+from django.db import connection, connections
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -30,6 +31,23 @@ def run_and_die(*, job: str, pool_id: int, function: str, moment: str) -> int:
     }
     command = [sys.executable, "-m", "tests.support.die", job, str(pool_id), function, moment]
     return subprocess.run(command, cwd=ROOT, env=environment, check=False, timeout=60).returncode
+
+
+def die_in_a_fork(job: Callable[[], object]) -> int:
+    """Do a job in a fork of this process; return its exit code: -9 when the job killed it, 0 when it did not."""
+    pid = os.fork()
+    if pid == 0:
+        # The parent's connections stay the parent's: one that is closed or even forgotten here hangs up for both.
+        kept = []
+        for wrapper in connections.all(initialized_only=True):
+            kept.append(wrapper.connection)
+            wrapper.connection = None
+        try:
+            job()
+        finally:
+            os._exit(1 if sys.exc_info()[0] else 0)
+    _, status = os.waitpid(pid, 0)
+    return os.waitstatus_to_exitcode(status)
 
 
 def _deadly(original: Any, moment: str) -> Any:
