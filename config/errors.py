@@ -110,6 +110,12 @@ ANSWERS: Mapping[type[Exception], Answer] = {
         title=_("The sale cannot be archived now."),
         extras=lambda error: {"detail": error.explanation},
     ),
+    errors.DecisionRefused: Answer(
+        status=HTTPStatus.CONFLICT,
+        code="decision_refused",
+        title=_("This reservation cannot be decided so."),
+        extras=lambda error: {"detail": error.explanation},
+    ),
     errors.RebuildRefused: Answer(
         status=HTTPStatus.SERVICE_UNAVAILABLE,
         code="unavailable",

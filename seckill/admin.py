@@ -14,13 +14,12 @@ from django.utils.translation import gettext_lazy as _
 
 import seckill.archive_admin  # noqa: F401  pages in a file of their own
 from inventory.admin import ReadOnlyAdmin
-from seckill import alert_admin, change_admin  # noqa: F401  register their pages
+from seckill import alert_admin, change_admin, letter_admin  # noqa: F401  they register their pages
 from seckill.advice import advice_for
 from seckill.errors import SeckillError
 from seckill.gate.keys import BucketRef
 from seckill.models import (
     Bucket,
-    DeadLetter,
     FlashSale,
     Incident,
     ItemBucket,
@@ -261,15 +260,6 @@ class IncidentAdmin(ReadOnlyAdmin):
     def what_you_can_do(self, incident: Incident) -> str:
         """What is left to a person."""
         return str(advice_for(incident.kind).can)
-
-
-@admin.register(DeadLetter)
-class DeadLetterAdmin(ReadOnlyAdmin):
-    """Queue entries that could be neither read nor written."""
-
-    list_display = ["pool", "bucket_no", "stream_id", "error", "created_at"]
-    list_select_related = ["pool"]
-    ordering = ["-id"]
 
 
 @admin.register(ReconciliationRun)

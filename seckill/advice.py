@@ -91,8 +91,8 @@ ADVICE: Mapping[str, Advice] = {
             " once that is proved. Its buyer's poll says queued until somebody decides."
         ),
         can=_(
-            "Look at the dead letters. What cannot be saved is forgotten by manage.py rebuild; the buyer may then use"
-            " the same ticket again."
+            "Look at the dead letters and decide each, there or by manage.py decide_deadletter: replay what is a sound"
+            " reservation, refuse the rest. Find out what damaged the entry or killed its worker before you replay it."
         ),
     ),
     "redis_lost": Advice(

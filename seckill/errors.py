@@ -163,3 +163,13 @@ class ArchiveWaits(SeckillError):
 
 class ArchiveBlocked(ArchiveWaits):
     """Raised when an archive cannot begin or go on until a person has decided something."""
+
+
+@dataclass
+class DecisionRefused(SeckillError):
+    """Raised when a parked reservation cannot be replayed or refused, as it stands."""
+
+    explanation: str
+
+    def __str__(self) -> str:
+        return self.explanation

@@ -225,24 +225,45 @@ class Reservation(models.Model):
 class DeadLetter(models.Model):
     """A queue entry that could be neither read nor written, kept by its stream id.
 
-    ``epoch`` is that of the queue it was in: after a rebuild the same id may be given again.
+    ``epoch`` is that of the queue it was in: after a rebuild the same id may be given again. A
+    decision is committed before Redis is told of it, and concluded after.
     """
 
-    pool = models.ForeignKey(SalePool, on_delete=models.PROTECT, related_name="+")
-    bucket_no = models.PositiveSmallIntegerField()
-    epoch = models.PositiveIntegerField()
-    stream_id = models.CharField(max_length=40)
-    fields = models.JSONField()
-    error = models.CharField(max_length=200)
-    created_at = models.DateTimeField()
+    class Decision(models.TextChoices):
+        """What an operator had done with it."""
+
+        REPLAY = "REPLAY", _("replayed")
+        REFUSE = "REFUSE", _("refused")
+
+    pool = models.ForeignKey(SalePool, on_delete=models.PROTECT, related_name="+", verbose_name=_("pool"))
+    bucket_no = models.PositiveSmallIntegerField(_("bucket"))
+    epoch = models.PositiveIntegerField(_("epoch"))
+    stream_id = models.CharField(_("stream id"), max_length=40)
+    fields = models.JSONField(_("fields"))
+    error = models.CharField(_("error"), max_length=200)
+    created_at = models.DateTimeField(_("at"))
+    decision = models.CharField(_("decision"), max_length=16, choices=Decision, blank=True)
+    decision_reason = models.CharField(_("why"), max_length=200, blank=True)
+    decided_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+", verbose_name=_("decided by")
+    )
+    decided_at = models.DateTimeField(_("decided at"), null=True)
+    concluded_at = models.DateTimeField(_("concluded at"), null=True)
 
     class Meta:
         verbose_name = _("dead letter")
         verbose_name_plural = _("dead letters")
+        permissions = [("decide_deadletter", "Can replay or refuse dead letters")]
+        indexes = [models.Index(fields=["concluded_at"], name="dead_letter_open")]
         constraints = [
+            models.CheckConstraint(
+                condition=Q(decision="", decided_at__isnull=True, concluded_at__isnull=True)
+                | Q(decision__in=["REPLAY", "REFUSE"], decided_at__isnull=False),
+                name="dead_letter_concluded_after_decision",
+            ),
             models.UniqueConstraint(
                 fields=["pool", "bucket_no", "epoch", "stream_id"], name="dead_letter_once_per_entry_and_epoch"
-            )
+            ),
         ]
 
     def __str__(self) -> str:

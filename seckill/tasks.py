@@ -8,7 +8,7 @@ from celery import shared_task
 from django.utils import timezone
 
 from orders.services import expire_orders
-from seckill import alerts, archive, followup, opening, rebuild, repair, returns, selectors, settlement, sweep
+from seckill import alerts, archive, followup, opening, rebuild, repair, replay, returns, selectors, settlement, sweep
 from seckill.conf import LIMITS
 from seckill.errors import GateUnavailable, RebuildRefused
 from seckill.gate.keys import BucketRef
@@ -28,7 +28,8 @@ def settle(pool_id: int, number: int) -> None:
 
 @shared_task(name="seckill.sweep")
 def sweep_buckets() -> None:
-    """Wake workers for queues nobody was woken for, and rebuilds for damaged buckets."""
+    """Wake workers for queues nobody was woken for, and rebuilds for damaged buckets; carry out what was decided."""
+    replay.take_up_decisions(clock=timezone.now)
     findings = sweep.look_over(now=timezone.now())
     for bucket in findings.to_settle:
         settle.apply_async((bucket.pool_id, bucket.number), expires=SETTLE_EXPIRES_SECONDS)

@@ -23,6 +23,7 @@ from tests.support.die import die_in_a_fork
 from tests.support.shop import Shop, buy, make_ticket, make_tickets, open_sale
 from tests.support.state import assert_settled_state, numbers, sold_units
 from tests.support.threads import run_together
+from tests.support.unsafe import everybody
 
 SECONDS_MAX = 10
 
@@ -186,14 +187,7 @@ def test_two_workers_without_the_thinning_park_nobody(monkeypatch: pytest.Monkey
     for ticket in make_tickets(shop, 60):
         buy(ticket)
 
-    class Everybody:
-        def __init__(self, _bucket: object) -> None: ...
-        def __enter__(self) -> bool:
-            return True
-
-        def __exit__(self, *_: object) -> None: ...
-
-    monkeypatch.setattr(settlement, "_only_one", Everybody)
+    monkeypatch.setattr(settlement, "only_one", everybody)
     monkeypatch.setattr(settlement, "LIMITS", Limits(batch_size=4))
     run_together(lambda _: settle(shop), range(4))
     settle(shop)

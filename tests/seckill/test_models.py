@@ -79,6 +79,9 @@ BAD_WRITES: list[tuple[str, type[models.Model], dict[str, Any], frozenset[int]]]
     ("reservation_refused_with_reason", Reservation, {"state": "SETTLED"}, CHECK_VIOLATED),
     ("reservation_refused_with_reason", Reservation, {"state": "RETURNED"}, CHECK_VIOLATED),
     ("repair_changes_something", Repair, {"delta": 0}, CHECK_VIOLATED),
+    ("dead_letter_concluded_after_decision", DeadLetter, {"decision": "REPLAY"}, CHECK_VIOLATED),
+    ("dead_letter_concluded_after_decision", DeadLetter, {"decided_at": NOW}, CHECK_VIOLATED),
+    ("dead_letter_concluded_after_decision", DeadLetter, {"concluded_at": NOW}, CHECK_VIOLATED),
     ("settle_attempt_size_positive", SettleAttempt, {"size_max": 0}, CHECK_VIOLATED),
     ("alert_event_known", Alert, {"event": "SHOUTED"}, CHECK_VIOLATED),
     ("alert_delivery_sent_with_its_time", AlertDelivery, {"state": "SENT"}, CHECK_VIOLATED),
@@ -95,6 +98,9 @@ def one_of_each() -> Shop:
     open_incident(kind="drift", severity=Severity.WARNING, bucket=shop.bucket, detail="1", now=NOW)
     AlertDelivery.objects.create(alert=Alert.objects.get(), channel="mail", due_at=NOW)
     Repair.objects.create(pool=shop.pool, bucket_no=0, item=shop.item, epoch=1, repair_no=1, delta=-1, created_at=NOW)
+    DeadLetter.objects.create(
+        pool=shop.pool, bucket_no=0, epoch=1, stream_id="1-1", fields={}, error="x", created_at=NOW
+    )
     SettleAttempt.objects.create(pool=shop.pool, bucket_no=0, size_max=500, started_at=NOW)
     return shop
 

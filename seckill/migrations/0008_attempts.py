@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('seckill', '0003_alerts'),
+        ('seckill', '0007_manual_changes'),
     ]
 
     operations = [
