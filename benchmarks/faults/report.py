@@ -22,9 +22,9 @@ class Row:
 
     `away_seconds` is how long the part was gone or still, `answered_seconds` how long after the blow the last purchase
     call went without an answer or with a 5xx one until the next was answered (0 when none did), `heal_seconds` until
-    all of it was over: the part back, purchases answered, the queue settled, reconciliation balanced; None when that
-    was never seen. `forgotten` are accepted buyers told that there is no trace of their purchase; `stuck` buyers
-    without a definite end and entries left in the queue.
+    all of it was over: the part back, purchases answered, the queue settled, reconciliation balanced. None is never.
+    `forgotten` are accepted buyers told that there is no trace of their purchase; `stuck` buyers without a definite end
+    and entries left in the queue.
     """
 
     target: str
@@ -35,8 +35,8 @@ class Row:
     stuck: int
     drift: int
     forgotten: int
-    away_seconds: float
-    answered_seconds: float
+    away_seconds: float | None
+    answered_seconds: float | None
     heal_seconds: float | None
     accepted: int
     orders: int
@@ -61,10 +61,10 @@ def make_row(
     broken: list[str],
 ) -> Row:
     """Count what happened; `queued` is what is left in the queue, `broken` the sentences of the verdict."""
-    struck_at, back_at = strike.struck_at or 0.0, strike.back_at or 0.0
+    struck_at = strike.struck_at or 0.0
     is_in_trouble = result.trouble_at is not None and result.trouble_at >= struck_at
     well_at = result.well_again_at if is_in_trouble else struck_at
-    ends = [at for at in (healed_at, well_at) if at is not None]
+    ends = [at for at in (strike.back_at, well_at, healed_at) if at is not None]
     return Row(
         target=fault.target.value,
         kind=fault.kind.value,
@@ -74,15 +74,23 @@ def make_row(
         stuck=queued + sum(1 for outcome in result.outcomes if outcome.end is End.FAILED),
         drift=books.law_7.drift,
         forgotten=sum(1 for outcome in result.outcomes if outcome.was_forgotten),
-        away_seconds=round(back_at - struck_at, 2),
-        answered_seconds=round((well_at or back_at) - struck_at, 2),
-        heal_seconds=round(max(*ends, back_at) - struck_at, 2) if len(ends) == 2 else None,
+        away_seconds=_seconds(struck_at, strike.back_at),
+        answered_seconds=_seconds(struck_at, well_at),
+        heal_seconds=_seconds(struck_at, max(ends)) if len(ends) == 3 else None,
         accepted=sum(1 for outcome in result.outcomes if outcome.was_accepted),
         orders=len(books.owners),
         calls_in_trouble=sum(n for code, n in result.answers.items() if code in {"no_answer", "busy", "unavailable"}),
         incidents=[incident.kind for incident in books.incidents],
         broken=broken,
     )
+
+
+def _seconds(begin: float, end: float | None) -> float | None:
+    return None if end is None else round(end - begin, 2)
+
+
+def _text(seconds: float | None) -> str:
+    return "never" if seconds is None else f"{seconds:.1f}"
 
 
 def write_report(rows: Sequence[Row], path: Path, *, size: Size) -> None:
@@ -112,9 +120,8 @@ def print_report(rows: Sequence[Row], console: Console, *, size: Size) -> None:
     for name in (*COLUMNS, "away s", "answered s", "heal s"):
         table.add_column(name.replace("_", " "), justify="right")
     for row in rows:
-        heal = "never" if row.heal_seconds is None else f"{row.heal_seconds:.1f}"
         counts = (str(getattr(row, name)) for name in COLUMNS)
-        seconds = (f"{row.away_seconds:.1f}", f"{row.answered_seconds:.1f}", heal)
+        seconds = (_text(row.away_seconds), _text(row.answered_seconds), _text(row.heal_seconds))
         table.add_row(f"{row.target} {row.kind}", *counts, *seconds, style="" if row.is_good else "bold red")
     (console if console.is_terminal else Console(width=PRINTED_WIDTH)).print(table)
     for row in rows:

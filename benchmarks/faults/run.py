@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from django.contrib.auth.models import User
+from django.db import connection
 from django.utils import timezone
 
 from benchmarks.accounts import make_buyers
@@ -82,6 +83,7 @@ class FaultyRush:
             reaction_seconds=self._size.reaction_seconds,
         )
         result = run_rush(plan, log=self._log, on_progress=self._look)
+        connection.close()  # The server may be another by now, or have ended a session that was silent for so long.
         self._wait_until_healed()
         return self._judge(result)
 
