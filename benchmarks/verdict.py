@@ -14,7 +14,9 @@ from benchmarks.allowance import NOTHING, Allowance
 from benchmarks.plan import End, Outcome, Result
 from inventory.models import StockMovement
 from orders.models import Order
+from seckill.gate.connection import raw_client
 from seckill.gate.keys import BucketRef
+from seckill.gate.receipts import ReceiptState
 from seckill.models import Bucket, Incident, ItemBucket, Reservation
 from seckill.outcomes import account_of
 from seckill.reconciliation import BucketReport, Verdict, reconcile_bucket
@@ -22,6 +24,7 @@ from seckill.selectors import gate_numbers
 from seckill.states import ReservationState
 
 EXAMPLES_MAX = 3
+EPOCH_FIELD = b"#epoch"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +41,9 @@ class Books:
     """What MySQL and Redis say of a sale of one item with a limit of one.
 
     `owners` has the buyer of each order number, `ledger_units` the sum of the item's account, `incidents` what the shop
-    itself found wrong, mended since or not; `left_in_redis` is None and `law_7` empty when Redis cannot be asked.
+    itself found wrong, mended since or not; `wrong_members` tells of buyers' marks and receipts in Redis that are not
+    what the rows in MySQL say, read here without the shop's own comparison; `left_in_redis` is None and `law_7` empty
+    when Redis cannot be asked.
     """
 
     allocated: int
@@ -50,6 +55,7 @@ class Books:
     ledger_units: int
     left_in_redis: int | None
     incidents: Sequence[Noticed]
+    wrong_members: Sequence[str]
     law_7: BucketReport
 
     @property
@@ -91,7 +97,25 @@ def read_books(*, bucket: BucketRef, item_id: int) -> Books:
             for kind, detail, open_key in incidents.values_list("kind", "detail", "open_key")
         ],
         law_7=reconcile_bucket(bucket=bucket, clock=timezone.now),
+        wrong_members=[] if snapshot is None else list(_wrong_members(bucket)),
     )
+
+
+def _wrong_members(bucket: BucketRef) -> Iterator[str]:
+    """Compare each buyer's mark with the units he holds, and each settled order's receipt; the queue must be empty."""
+    buyers, receipts = (raw_client().hgetall(key) for key in bucket.keys[2:4])
+    marks = {key.decode(): int(units) for key, units in buyers.items() if key != EPOCH_FIELD}
+    told = {key.decode(): value.decode().split("|")[0] for key, value in receipts.items() if key != EPOCH_FIELD}
+    rows = Reservation.objects.filter(pool_id=bucket.pool_id, bucket_no=bucket.number)
+    settled = rows.filter(state=ReservationState.SETTLED).values_list("order_no", "limit_key", "quantity")
+    held = Counter[str]()
+    for order_no, limit_key, quantity in settled:
+        held[limit_key] += quantity
+        if told.get(order_no) != ReceiptState.CONFIRMED:
+            yield f"the receipt of order {order_no} says {told.get(order_no, 'nothing')}"
+    for limit_key in sorted(marks.keys() | held.keys()):
+        if marks.get(limit_key, 0) != held[limit_key]:
+            yield f"buyer {limit_key} is marked with {marks.get(limit_key, 0)} units and holds {held[limit_key]}"
 
 
 def orders_of(bucket: BucketRef) -> QuerySet[Order]:
@@ -137,6 +161,8 @@ def _broken_in_books(books: Books) -> Iterator[str]:
         )
     if books.law_7.verdict != Verdict.BALANCED:
         yield f"Law 7, conservation: {books.law_7.verdict.label}, {law_7_text(books) or books.law_7.explanation}."
+    for difference in books.wrong_members[:EXAMPLES_MAX]:
+        yield f"Law 4, marks and receipts: {difference}; {len(books.wrong_members)} in all are wrong."
 
 
 def _incidents(*, books: Books, allowance: Allowance) -> Iterator[str]:

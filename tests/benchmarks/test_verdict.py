@@ -75,6 +75,17 @@ def test_a_unit_too_many_in_redis_is_found(shop: Shop) -> None:
     assert any("Law 7" in sentence for sentence in verdict(shop, told(shop)))
 
 
+def test_a_mark_too_high_and_a_receipt_that_is_gone_are_found(shop: Shop) -> None:
+    buyer, number = Order.objects.values_list("buyer_id", "number").order_by("pk")[0]
+    raw_client().hincrby(shop.bucket.keys[2], str(buyer), 1)
+    raw_client().hdel(shop.bucket.keys[3], number)
+    told_of = [sentence for sentence in verdict(shop, told(shop)) if "Law 4" in sentence]
+    assert told_of == [
+        f"Law 4, marks and receipts: the receipt of order {number} says nothing; 2 in all are wrong.",
+        f"Law 4, marks and receipts: buyer {buyer} is marked with 2 units and holds 1; 2 in all are wrong.",
+    ]
+
+
 def test_more_orders_than_units_are_found(shop: Shop) -> None:
     ItemBucket.objects.update(allocated=2, sold=1)
     Order.objects.update(quantity=2)
