@@ -128,7 +128,7 @@ def _archive(sale_id: int, may_run: Event, told: Any) -> None:
     _set_up()
     from django.utils import timezone
 
-    from seckill.archive import advance, finish_sale, runs_of
+    from seckill.archive import Pace, advance, finish_sale, runs_of
     from seckill.archive_begin import Accepted, begin
 
     begin(sale_id=sale_id, accepted=Accepted(), now=timezone.now())
@@ -136,9 +136,11 @@ def _archive(sale_id: int, may_run: Event, told: Any) -> None:
     (run,) = runs_of(sale_id=sale_id)
     worked, steps, at = 0.0, 0, time.monotonic()
     stages: dict[str, float] = {}
+    pace = Pace(float("inf"))
 
     def has_time() -> bool:
         nonlocal worked, steps, at
+        pace()
         worked, steps = worked + time.monotonic() - at, steps + 1
         may_run.wait()
         at = time.monotonic()

@@ -14,7 +14,7 @@ from datetime import datetime
 from django.db import DatabaseError, connection, transaction
 
 from inventory.errors import InventoryError
-from seckill.archive_begin import Accepted, begin, buckets_of, due_sales
+from seckill.archive_begin import BLOCKED, Accepted, begin, buckets_of, due_sales, sales_under_archive
 from seckill.archive_buyers import DIFFERS
 from seckill.archive_loss import finish_from_mysql
 from seckill.archive_run import Overtaken, Work
@@ -40,7 +40,6 @@ from seckill.turns import only_one
 
 logger = logging.getLogger(__name__)
 
-BLOCKED = "archive_blocked"
 ENDED_BY_AN_ARCHIVE = (BLOCKED, DIFFERS, DRIFT, *ENDED_BY_A_REBUILD)
 WAITS_LENGTH_MAX = 300
 
@@ -59,15 +58,29 @@ def archive_due(*, clock: Callable[[], datetime], seconds: float) -> None:
         _try_to_begin(sale_id=sale_id, clock=clock)
     runs = list(ArchiveRun.objects.exclude(stage=ArchiveStage.DONE).order_by("started_at", "pk"))
     for run in runs:
-        advance(run=run, clock=clock, has_time=_for_seconds(seconds / len(runs)))
-    for sale_id in FlashSale.objects.filter(state=SaleState.ARCHIVING).values_list("pk", flat=True):
+        advance(run=run, clock=clock, has_time=Pace(seconds / len(runs)))
+    for sale_id in sales_under_archive():
         finish_sale(sale_id=sale_id)
 
 
-def _for_seconds(seconds: float) -> Callable[[], bool]:
-    """A share of the slice for each run: a big one takes nothing from the others."""
-    give_up_at = time.monotonic() + seconds
-    return lambda: time.monotonic() < give_up_at
+class Pace:
+    """Lets a run work for so many seconds, and rest after each step: buyers of other items come first.
+
+    ``REST_FACTOR`` times as long as the step took, so an archive takes no more than a part of a core.
+    """
+
+    REST_FACTOR = 1.0
+
+    def __init__(self, seconds: float) -> None:
+        self._give_up_at = time.monotonic() + seconds
+        self._began_at: float | None = None
+
+    def __call__(self) -> bool:
+        """Rest, then tell whether there is time for another step."""
+        if self._began_at is not None:
+            time.sleep(self.REST_FACTOR * (time.monotonic() - self._began_at))
+        self._began_at = time.monotonic()
+        return self._began_at < self._give_up_at
 
 
 def _try_to_begin(*, sale_id: int, clock: Callable[[], datetime]) -> None:
@@ -89,12 +102,12 @@ def archive_sale(*, sale_id: int, accepted: Accepted, clock: Callable[[], dateti
     Raises ``SaleNotReady``, ``ArchiveWaits`` or ``GateUnavailable`` when it cannot begin; nothing is
     changed then.
     """
-    if FlashSale.objects.filter(pk=sale_id, state=SaleState.ARCHIVING).exists():
+    if sale_id in sales_under_archive():
         accept(sale_id=sale_id, accepted=accepted)
     else:
         begin(sale_id=sale_id, accepted=accepted, now=clock())
     for run in runs_of(sale_id=sale_id):
-        advance(run=run, clock=clock, has_time=lambda: True, tell=tell)
+        advance(run=run, clock=clock, has_time=Pace(float("inf")), tell=tell)
     finish_sale(sale_id=sale_id)
     return runs_of(sale_id=sale_id)
 

@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import DatabaseError, transaction
-from django.db.models import Sum
 
 from seckill.archive_tables import ArchiveRun, ArchiveStage
 from seckill.dead_letters import require_no_dead_letters
@@ -37,6 +36,11 @@ def due_sales(*, now: datetime) -> list[int]:
     return list(due.values_list("pk", flat=True))
 
 
+def sales_under_archive() -> list[int]:
+    """Sales whose archive has begun and is not done."""
+    return list(FlashSale.objects.filter(state=SaleState.ARCHIVING).order_by("closes_at").values_list("pk", flat=True))
+
+
 def buckets_of(*, sale_id: int) -> list[BucketRef]:
     """A sale's buckets."""
     rows = Bucket.objects.filter(pool__sale_id=sale_id).order_by("pool_id", "number")
@@ -64,15 +68,20 @@ def begin(*, sale_id: int, accepted: Accepted, now: datetime) -> None:
 
 def explain(*, sale_id: int, accepted: Accepted, now: datetime) -> str:
     """Say whether an archive could begin now, and why not. Changes nothing."""
+    if sale_id in sales_under_archive():
+        return "its archive has begun and would go on"
     try:
         _require_ended(sale=FlashSale.objects.filter(pk=sale_id).first(), sale_id=sale_id, now=now)
         seen = _look(sale_id=sale_id, accepted=accepted)
     except (SaleNotReady, ArchiveWaits, GateUnavailable) as error:
         return f"cannot be archived now: {str(error) or type(error).__name__}"
-    units = ItemBucket.objects.filter(item__pool__sale_id=sale_id).aggregate(
-        sold=Sum("sold"), left=Sum("allocated") - Sum("sold")
+    rows = ItemBucket.objects.filter(item__pool__sale_id=sale_id).values_list("allocated", "sold")
+    allocated, sold = (sum(units) for units in zip(*rows, strict=True))
+    queued = sum(sum(snapshot.queued.values()) for snapshot in seen.values())
+    return (
+        f"would be archived: {len(seen)} buckets, {sold} units sold, {queued} in the queue,"
+        f" {allocated - sold - queued} left over"
     )
-    return f"would be archived: {len(seen)} buckets, {units['sold']} units sold, {units['left']} to the warehouse"
 
 
 def _look(*, sale_id: int, accepted: Accepted) -> dict[BucketRef, Snapshot]:

@@ -8,6 +8,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
+from django.db.models import QuerySet
+
 from seckill.archive_rows import cursor_at, rows_after
 from seckill.archive_run import Work, added, go_on, held, reach, with_example
 from seckill.archive_tables import ArchiveStage, BuyerArchive
@@ -67,7 +69,7 @@ def _copy_from_redis(work: Work) -> None:
 
 def _copy_from_reservations(work: Work) -> None:
     """Copy what MySQL says that the buyers of one chunk of reservations hold."""
-    rows = list(rows_after(work)[: LIMITS.chunk_size])
+    rows = rows_after(work, count=LIMITS.chunk_size)
     progress = work.progress
     with held(work):
         keys = {row.limit_key for row in rows if row.state == ReservationState.SETTLED}
@@ -86,9 +88,7 @@ def _insert_new(work: Work, *, buyers: Mapping[str, int], progress: dict[str, An
         BuyerArchive(pool_id=work.run.pool_id, bucket_no=work.run.bucket_no, limit_key=key, units=units)
         for key, units in new.items()
     )
-    digest = progress.get("digest", "")
-    for key, units in new.items():
-        digest = added(digest, key, units)
+    digest = added(progress.get("digest", ""), new.items())
     progress |= {"digest": digest, "done": progress.get("done", 0) + len(new)}
 
 
@@ -98,16 +98,15 @@ def compare_buyers(work: Work) -> None:
     A copy that is not what stands in Redis is made again, with an incident. Marks that differ from
     the reservations go into the manifest: MySQL is the truth, and the copy keeps what Redis said.
     """
-    rows = list(_copied(work).filter(limit_key__gt=work.run.cursor).order_by("limit_key")[: LIMITS.chunk_size])
+    rows = _copied(work).filter(limit_key__gt=work.run.cursor).order_by("limit_key")
+    marks = dict(rows.values_list("limit_key", "units")[: LIMITS.chunk_size])
     progress = work.progress
-    if not rows:
+    if not marks:
         _conclude(work, progress=progress)
         return
-    marks = {row.limit_key: row.units for row in rows}
-    for key, units in marks.items():
-        progress["copy_digest"] = added(progress.get("copy_digest", ""), key, units)
     progress |= {
-        "copied": progress.get("copied", 0) + len(rows),
+        "copy_digest": added(progress.get("copy_digest", ""), marks.items()),
+        "copied": progress.get("copied", 0) + len(marks),
         "units": progress.get("units", 0) + sum(marks.values()),
     }
     for key, in_mysql in differences(work, marks=marks).items():
@@ -115,7 +114,7 @@ def compare_buyers(work: Work) -> None:
         example = {"limit_key": key, "redis": marks[key], "mysql": in_mysql}
         progress["examples"] = with_example(progress.get("examples", []), example)
     with held(work):
-        go_on(work, cursor=rows[-1].limit_key, progress=progress)
+        go_on(work, cursor=next(reversed(marks)), progress=progress)
 
 
 def _conclude(work: Work, *, progress: dict[str, Any]) -> None:
@@ -191,7 +190,7 @@ def _standing(work: Work, *, order_numbers: list[str]) -> set[str]:
     return standing
 
 
-def _copied(work: Work) -> Any:
+def _copied(work: Work) -> QuerySet[BuyerArchive]:
     return BuyerArchive.objects.filter(pool_id=work.run.pool_id, bucket_no=work.run.bucket_no)
 
 

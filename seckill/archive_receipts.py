@@ -7,13 +7,12 @@ proved one by one, by count and by digest, before Redis forgets them.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from seckill.archive_rows import cursor_at, rows_after
+from seckill.archive_rows import Row, cursor_at, rows_after
 from seckill.archive_run import Work, added, go_on, held, reach, with_example
 from seckill.archive_tables import ArchiveStage, BuyerArchive
 from seckill.conf import LIMITS
 from seckill.gate import archiving
 from seckill.gate.receipts import Receipt, ReceiptState
-from seckill.models import Reservation
 from seckill.rebuild import RECEIPT_STATES
 from seckill.states import ReservationState
 
@@ -27,7 +26,7 @@ def check_receipts(work: Work) -> None:
         with held(work):
             reach(work, ArchiveStage.CHECKED, findings={"receipts": {"compared": False}})
         return
-    rows = list(rows_after(work)[: LIMITS.chunk_size])
+    rows = rows_after(work, count=LIMITS.chunk_size)
     numbers = [row.order_no for row in rows]
     answer = archiving.members(bucket=work.bucket, epoch=work.run.epoch, order_numbers=numbers)
     progress = work.progress
@@ -41,21 +40,21 @@ def check_receipts(work: Work) -> None:
         go_on(work, cursor=cursor_at(rows[-1]), progress=progress)
 
 
-def _compare(*, rows: Sequence[Reservation], receipts: Mapping[str, str], progress: dict[str, Any]) -> None:
-    redis_digest, mysql_digest = progress.get("redis_digest", ""), progress.get("mysql_digest", "")
-    for row in rows:
-        said = receipts.get(row.order_no, "")
-        expected = _expected(row=row, said=said)
-        redis_digest = added(redis_digest, row.order_no, said)
-        mysql_digest = added(mysql_digest, row.order_no, expected)
-        if said != expected:
+def _compare(*, rows: Sequence[Row], receipts: Mapping[str, str], progress: dict[str, Any]) -> None:
+    said = {row.order_no: receipts.get(row.order_no, "") for row in rows}
+    expected = {row.order_no: _expected(row=row, said=said[row.order_no]) for row in rows}
+    progress |= {
+        "redis_digest": added(progress.get("redis_digest", ""), said.items()),
+        "mysql_digest": added(progress.get("mysql_digest", ""), expected.items()),
+    }
+    for order_no, text in said.items():
+        if text != expected[order_no]:
             progress["differing"] = progress.get("differing", 0) + 1
-            example = {"order_no": row.order_no, "redis": said, "mysql": expected}
+            example = {"order_no": order_no, "redis": text, "mysql": expected[order_no]}
             progress["examples"] = with_example(progress.get("examples", []), example)
-    progress |= {"redis_digest": redis_digest, "mysql_digest": mysql_digest}
 
 
-def _expected(*, row: Reservation, said: str) -> str:
+def _expected(*, row: Row, said: str) -> str:
     """What the receipt ought to say; of one returned since the archive began, still that it is confirmed."""
     state = RECEIPT_STATES[ReservationState(row.state)]
     if state is ReceiptState.RETURNED and said.startswith(f"{ReceiptState.CONFIRMED}|"):
@@ -65,7 +64,7 @@ def _expected(*, row: Reservation, said: str) -> str:
     )
 
 
-def _miss_marks(work: Work, *, rows: Sequence[Reservation], progress: dict[str, Any]) -> None:
+def _miss_marks(work: Work, *, rows: Sequence[Row], progress: dict[str, Any]) -> None:
     """Find settled reservations whose buyers have no mark in the copy: somebody took it away by hand."""
     keys = {row.limit_key for row in rows if row.state == ReservationState.SETTLED}
     copied = BuyerArchive.objects.filter(

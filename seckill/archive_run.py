@@ -6,7 +6,7 @@ do each piece once.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -85,11 +85,13 @@ def reach(
     )
 
 
-def added(digest: str, *parts: object) -> str:
-    """Add one row to a digest: the sum of all rows' hashes, so that they may come in any order."""
-    text = "\0".join(str(part) for part in parts)
-    number = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
-    return f"{(int(digest or '0', 16) + number) % _DIGEST_MODULUS:016x}"
+def added(digest: str, rows: Iterable[tuple[object, ...]]) -> str:
+    """Add rows to a digest: the sum of all rows' hashes, so that they may come in any order."""
+    total = int(digest or "0", 16)
+    for row in rows:
+        text = "\0".join(map(str, row))
+        total += int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
+    return f"{total % _DIGEST_MODULUS:016x}"
 
 
 def with_example(examples: list[Any], example: Any) -> list[Any]:

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from seckill.archive import Tell, archive_sale
-from seckill.archive_begin import Accepted, due_sales, explain
+from seckill.archive_begin import Accepted, due_sales, explain, sales_under_archive
 from seckill.archive_tables import ArchiveRun, ArchiveStage
 from seckill.errors import SeckillError
 
@@ -48,7 +48,9 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        sale_ids = due_sales(now=timezone.now()) if options["sale"] is None else [options["sale"]]
+        sale_ids = [options["sale"]]
+        if options["sale"] is None:
+            sale_ids = [*sales_under_archive(), *due_sales(now=timezone.now())]
         if not sale_ids:
             self.stdout.write("no sale is due")
             return
