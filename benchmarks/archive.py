@@ -136,7 +136,7 @@ def _archive(sale_id: int, may_run: Event, told: Any) -> None:
     (run,) = runs_of(sale_id=sale_id)
     worked, steps, at = 0.0, 0, time.monotonic()
     stages: dict[str, float] = {}
-    pace = Pace(float("inf"))
+    pace = Pace()
 
     def has_time() -> bool:
         nonlocal worked, steps, at

@@ -7,6 +7,7 @@ removed before it is compared.
 """
 
 import logging
+import math
 import time
 from collections.abc import Callable
 from datetime import datetime
@@ -71,7 +72,7 @@ class Pace:
 
     REST_FACTOR = 1.0
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float = math.inf) -> None:
         self._give_up_at = time.monotonic() + seconds
         self._began_at: float | None = None
 
@@ -96,7 +97,14 @@ def _try_to_begin(*, sale_id: int, clock: Callable[[], datetime]) -> None:
         logger.exception("the archive of sale %s cannot begin", sale_id)
 
 
-def archive_sale(*, sale_id: int, accepted: Accepted, clock: Callable[[], datetime], tell: Tell) -> list[ArchiveRun]:
+def archive_sale(
+    *,
+    sale_id: int,
+    accepted: Accepted,
+    clock: Callable[[], datetime],
+    has_time: Callable[[], bool],
+    tell: Tell = lambda _run: None,
+) -> list[ArchiveRun]:
     """Archive a sale that has ended now, whatever the delay; return its runs, which say what they wait for.
 
     Raises ``SaleNotReady``, ``ArchiveWaits`` or ``GateUnavailable`` when it cannot begin; nothing is
@@ -107,7 +115,7 @@ def archive_sale(*, sale_id: int, accepted: Accepted, clock: Callable[[], dateti
     else:
         begin(sale_id=sale_id, accepted=accepted, now=clock())
     for run in runs_of(sale_id=sale_id):
-        advance(run=run, clock=clock, has_time=Pace(float("inf")), tell=tell)
+        advance(run=run, clock=clock, has_time=has_time, tell=tell)
     finish_sale(sale_id=sale_id)
     return runs_of(sale_id=sale_id)
 

@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from seckill.archive_rows import cursor_at, rows_after
-from seckill.archive_run import Work, added, go_on, held, reach, with_example
+from seckill.archive_run import EMPTY_DIGEST, Work, added, go_on, held, reach, with_example
 from seckill.archive_tables import ArchiveStage, BuyerArchive
 from seckill.conf import LIMITS
 from seckill.errors import ArchiveBlocked, ArchiveWaits
@@ -88,7 +88,7 @@ def _insert_new(work: Work, *, buyers: Mapping[str, int], progress: dict[str, An
         BuyerArchive(pool_id=work.run.pool_id, bucket_no=work.run.bucket_no, limit_key=key, units=units)
         for key, units in new.items()
     )
-    digest = added(progress.get("digest", ""), new.items())
+    digest = added(progress.get("digest", EMPTY_DIGEST), new.items())
     progress |= {"digest": digest, "done": progress.get("done", 0) + len(new)}
 
 
@@ -105,7 +105,7 @@ def compare_buyers(work: Work) -> None:
         _conclude(work, progress=progress)
         return
     progress |= {
-        "copy_digest": added(progress.get("copy_digest", ""), marks.items()),
+        "copy_digest": added(progress.get("copy_digest", EMPTY_DIGEST), marks.items()),
         "copied": progress.get("copied", 0) + len(marks),
         "units": progress.get("units", 0) + sum(marks.values()),
     }
@@ -123,13 +123,13 @@ def _conclude(work: Work, *, progress: dict[str, Any]) -> None:
     if not work.run.is_redis_lost:
         there = archiving.members(bucket=work.bucket, epoch=work.run.epoch).buyers
         expected = there - len(unreadable)
-    if copied != expected or progress.get("copy_digest", "") != progress.get("digest", ""):
+    if copied != expected or progress.get("copy_digest", EMPTY_DIGEST) != progress.get("digest", EMPTY_DIGEST):
         _copy_again(work, detail=f"{copied} buyers are copied of {expected}, or their digests differ; copied anew")
         return
     buyers = {
         "count": copied,
         "units": progress.get("units", 0),
-        "digest": progress.get("copy_digest", ""),
+        "digest": progress.get("copy_digest", EMPTY_DIGEST),
         "source": "mysql" if work.run.is_redis_lost else "redis",
         "unreadable": unreadable,
         "differing": progress.get("differing", 0),

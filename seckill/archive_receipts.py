@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seckill.archive_rows import Row, cursor_at, rows_after
-from seckill.archive_run import Work, added, go_on, held, reach, with_example
+from seckill.archive_run import EMPTY_DIGEST, Work, added, go_on, held, reach, with_example
 from seckill.archive_tables import ArchiveStage, BuyerArchive
 from seckill.conf import LIMITS
 from seckill.gate import archiving
@@ -44,8 +44,8 @@ def _compare(*, rows: Sequence[Row], receipts: Mapping[str, str], progress: dict
     said = {row.order_no: receipts.get(row.order_no, "") for row in rows}
     expected = {row.order_no: _expected(row=row, said=said[row.order_no]) for row in rows}
     progress |= {
-        "redis_digest": added(progress.get("redis_digest", ""), said.items()),
-        "mysql_digest": added(progress.get("mysql_digest", ""), expected.items()),
+        "redis_digest": added(progress.get("redis_digest", EMPTY_DIGEST), said.items()),
+        "mysql_digest": added(progress.get("mysql_digest", EMPTY_DIGEST), expected.items()),
     }
     for order_no, text in said.items():
         if text != expected[order_no]:
@@ -81,8 +81,8 @@ def _conclude(work: Work, *, in_redis: int, progress: dict[str, Any]) -> None:
         "compared": True,
         "in_redis": in_redis,
         "in_mysql": progress.get("done", 0),
-        "redis_digest": progress.get("redis_digest", ""),
-        "mysql_digest": progress.get("mysql_digest", ""),
+        "redis_digest": progress.get("redis_digest", EMPTY_DIGEST),
+        "mysql_digest": progress.get("mysql_digest", EMPTY_DIGEST),
         "differing": progress.get("differing", 0),
         "examples": progress.get("examples", []),
         "marks_missing": progress.get("marks_missing", 0),

@@ -19,6 +19,7 @@ from seckill.gate.keys import BucketRef
 
 EXAMPLES_MAX = 10
 _DIGEST_MODULUS = 1 << 64
+EMPTY_DIGEST = f"{0:016x}"
 
 
 class Overtaken(Exception):
@@ -87,7 +88,7 @@ def reach(
 
 def added(digest: str, rows: Iterable[tuple[object, ...]]) -> str:
     """Add rows to a digest: the sum of all rows' hashes, so that they may come in any order."""
-    total = int(digest or "0", 16)
+    total = int(digest, 16)
     for row in rows:
         text = "\0".join(map(str, row))
         total += int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")

@@ -10,6 +10,7 @@ from orders.services import cancel_order
 from seckill import tasks
 from seckill.archive import archive_due
 from seckill.archive_begin import Accepted
+from seckill.archive_run import EMPTY_DIGEST
 from seckill.archive_tables import ArchiveRun, ArchiveStage, BuyerArchive
 from seckill.errors import ArchiveBlocked, ArchiveWaits, BucketUnsound, Ended, RebuildRefused, SaleNotReady
 from seckill.gate import archiving, gate
@@ -71,7 +72,7 @@ def test_everything_has_its_place_afterwards() -> None:
     found, receipts = run.manifest["buyers"], run.manifest["receipts"]
     assert (found["count"], found["units"], found["differing"], found["source"]) == (3, 6, 0, "redis")
     assert (receipts["in_redis"], receipts["in_mysql"], receipts["differing"]) == (3, 3, 0)
-    assert receipts["redis_digest"] == receipts["mysql_digest"] != ""
+    assert receipts["redis_digest"] == receipts["mysql_digest"] != EMPTY_DIGEST
     assert list(run.manifest["reached"]) == ArchiveStage.values
     assert not Incident.objects.exists()
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from seckill.archive import Tell, archive_sale
+from seckill.archive import Pace, Tell, archive_sale
 from seckill.archive_begin import Accepted, due_sales, explain, sales_under_archive
 from seckill.archive_tables import ArchiveRun, ArchiveStage
 from seckill.errors import SeckillError
@@ -67,7 +67,7 @@ class Command(BaseCommand):
     def _archive(self, *, sale_id: int, accepted: Accepted) -> bool:
         try:
             with self._progress() as tell:
-                runs = archive_sale(sale_id=sale_id, accepted=accepted, clock=timezone.now, tell=tell)
+                runs = archive_sale(sale_id=sale_id, accepted=accepted, clock=timezone.now, has_time=Pace(), tell=tell)
         except SeckillError as error:
             self.stderr.write(f"sale {sale_id}: {str(error) or type(error).__name__}")
             return False
