@@ -6,7 +6,9 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import DatabaseError, transaction
 
+from inventory.changes import ChangeState
 from seckill.archive_tables import ArchiveRun, ArchiveStage
+from seckill.change_tables import ItemAdjustment, WindowChange
 from seckill.dead_letters import require_no_dead_letters
 from seckill.errors import ArchiveWaits, GateUnavailable, SaleNotReady
 from seckill.gate import gate
@@ -96,6 +98,7 @@ def _begin(*, sale_id: int, seen: dict[BucketRef, Snapshot], accepted: Accepted,
     with transaction.atomic(durable=True):
         sale = FlashSale.objects.select_for_update().filter(pk=sale_id).first()
         _require_ended(sale=sale, sale_id=sale_id, now=now)
+        _require_no_change_under_way(sale_id)
         rows = list(Bucket.objects.select_for_update().filter(pool__sale_id=sale_id).order_by("pool_id", "number"))
         for row in rows:
             _void_claim(row=row, now=now)
@@ -110,6 +113,14 @@ def _require_ended(*, sale: FlashSale | None, sale_id: int, now: datetime) -> No
         raise SaleNotReady(f"the sale is {sale.get_state_display()}; only one that is preheated and over is archived")
     if sale.closes_at > now:
         raise SaleNotReady(f"the sale is open until {sale.closes_at:%Y-%m-%d %H:%M:%S} UTC")
+
+
+def _require_no_change_under_way(sale_id: int) -> None:
+    """Wait while half of an adjustment is made, or a new window is not in every gate yet; the sale is locked."""
+    adjustments = ItemAdjustment.objects.filter(item__pool__sale_id=sale_id, open_key__isnull=False)
+    windows = WindowChange.objects.filter(sale_id=sale_id, state=ChangeState.APPROVED, window_no__isnull=False)
+    if adjustments.exists() or windows.exists():
+        raise ArchiveWaits("an approved change is being applied")
 
 
 def _look_at(bucket: BucketRef) -> Snapshot:

@@ -5,15 +5,16 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from inventory.models import Stock
 from orders.models import Order
 from orders.services import cancel_order
 from seckill import tasks
 from seckill.archive import archive_due
-from seckill.archive_begin import Accepted
+from seckill.archive_begin import Accepted, begin
 from seckill.archive_run import EMPTY_DIGEST
 from seckill.archive_tables import ArchiveRun, ArchiveStage, BuyerArchive
 from seckill.errors import ArchiveBlocked, ArchiveWaits, BucketUnsound, Ended, RebuildRefused, SaleNotReady
-from seckill.gate import archiving, gate
+from seckill.gate import archiving, changing, gate
 from seckill.gate.connection import raw_client
 from seckill.gate.gate import Restock
 from seckill.models import Bucket, DeadLetter, FlashSale, Incident, ItemBucket, Reservation
@@ -24,6 +25,12 @@ from seckill.reconciliation import Verdict, reconcile_bucket
 from seckill.returns import return_closed_orders
 from seckill.settlement import settle_bucket
 from seckill.tickets import HeldReservation, Wish, ticket_for
+from tests.seckill.test_adjusting import apply as adjust
+from tests.seckill.test_adjusting import ask as ask_units
+from tests.seckill.test_adjusting import stocked_sale, stop_before_the_end
+from tests.seckill.test_windows import apply as move_window
+from tests.seckill.test_windows import ask as ask_window
+from tests.seckill.test_windows import redis_away
 from tests.support.archive import archive, assert_archived, copied, end
 from tests.support.shop import Shop, buy, make_buyers, make_tickets, open_sale, ticket_of
 from tests.support.state import dump, numbers
@@ -147,7 +154,7 @@ def test_redis_has_the_last_word_about_its_clock() -> None:
 
 
 def test_nothing_but_settlement_changes_a_sealed_bucket() -> None:
-    """Reserve, restock, repair, pause and resume are refused; a queued reservation is still settled."""
+    """Reserve, restock, repair, adjust, pause and all others are refused; what is queued is still settled."""
     shop = open_sale(units=5)
     (first,) = sell(shop, 1)
     queued, late = make_tickets(shop, 2)
@@ -163,6 +170,12 @@ def test_nothing_but_settlement_changes_a_sealed_bucket() -> None:
     assert not gate.pause(bucket=shop.bucket, item_id=shop.item.pk)
     assert not gate.resume(bucket=shop.bucket, item_id=shop.item.pk)
     assert buy(late) == "Ended"
+    with pytest.raises(BucketUnsound, match="damaged"):
+        changing.adjust(bucket=shop.bucket, epoch=1, number=1, item_id=shop.item.pk, delta=1)
+    with pytest.raises(BucketUnsound, match="damaged"):
+        changing.set_window(bucket=shop.bucket, number=1, opens_ms=1, closes_ms=10**14 - 1)
+    with pytest.raises(BucketUnsound, match="damaged"):
+        changing.withdraw(bucket=shop.bucket, epoch=1)
     assert dump(shop.bucket) == before
     assert settle_bucket(bucket=shop.bucket, clock=timezone.now).entries == 1
     assert numbers(shop).queued == {shop.item.pk: 0}
@@ -218,6 +231,35 @@ def test_a_frozen_gate_is_rebuilt_first() -> None:
         archive(shop)
     later(60)
     assert FlashSale.objects.get().state == "PREHEATED"
+
+
+def test_half_an_adjustment_holds_up_the_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its other half is made within seconds; then nothing is under way when law 7 is weighed."""
+    shop = stocked_sale()
+    change_id = ask_units(shop, -4)
+    with monkeypatch.context() as patch:
+        stop_before_the_end(patch)
+        adjust(change_id)
+    end(shop)
+    with pytest.raises(ArchiveWaits, match="an approved change"):
+        archive(shop)
+    adjust(change_id)
+    run = archive(shop)
+    assert run.manifest["items"][str(shop.item.pk)] == {"allocated": 6, "sold": 0, "left": 6, "drift": 0}
+    assert Stock.objects.get().on_hand == 20
+
+
+def test_a_window_that_is_not_in_the_gate_yet_holds_up_the_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = open_sale(units=5)
+    change_id = ask_window(shop, closes_at=timezone.now() + timedelta(minutes=1))
+    with monkeypatch.context() as patch:
+        redis_away(patch)
+        move_window(change_id)
+    in_an_hour = timezone.now() + timedelta(hours=1)
+    with pytest.raises(ArchiveWaits, match="an approved change"):
+        begin(sale_id=shop.sale.pk, accepted=Accepted(), now=in_an_hour)
+    move_window(change_id)
+    begin(sale_id=shop.sale.pk, accepted=Accepted(), now=in_an_hour)
 
 
 def test_dead_letters_want_a_person() -> None:
