@@ -15,8 +15,8 @@ from datetime import datetime
 from django.db import DatabaseError, connection, transaction
 
 from inventory.errors import InventoryError
+from seckill import returns
 from seckill.archive_begin import BLOCKED, Accepted, begin, buckets_of, due_sales, sales_under_archive
-from seckill.archive_buyers import DIFFERS
 from seckill.archive_loss import finish_from_mysql
 from seckill.archive_run import Overtaken, Work
 from seckill.archive_steps import STEPS
@@ -32,16 +32,15 @@ from seckill.errors import (
 )
 from seckill.gate.keys import BucketRef
 from seckill.incidents import Severity, open_incident, resolve_incident
-from seckill.models import FlashSale
-from seckill.rebuild import ENDED_BY_A_REBUILD
-from seckill.reconciliation import DRIFT
+from seckill.models import FlashSale, Incident
 from seckill.states import SaleState
 from seckill.transient import is_transient
 from seckill.turns import only_one
 
 logger = logging.getLogger(__name__)
 
-ENDED_BY_AN_ARCHIVE = (BLOCKED, DIFFERS, DRIFT, *ENDED_BY_A_REBUILD)
+# Returns go on after an archive, and close their incident themselves.
+OUTLIVING_AN_ARCHIVE = frozenset({returns.STUCK})
 WAITS_LENGTH_MAX = 300
 
 
@@ -59,9 +58,17 @@ def archive_due(*, clock: Callable[[], datetime], seconds: float) -> None:
         _try_to_begin(sale_id=sale_id, clock=clock)
     runs = list(ArchiveRun.objects.exclude(stage=ArchiveStage.DONE).order_by("started_at", "pk"))
     for run in runs:
-        advance(run=run, clock=clock, has_time=Pace(seconds / len(runs)))
+        _try_to_advance(run=run, clock=clock, has_time=Pace(seconds / len(runs)))
     for sale_id in sales_under_archive():
         finish_sale(sale_id=sale_id)
+
+
+def _try_to_advance(*, run: ArchiveRun, clock: Callable[[], datetime], has_time: Callable[[], bool]) -> None:
+    try:
+        advance(run=run, clock=clock, has_time=has_time)
+    except DatabaseError:
+        connection.close_if_unusable_or_obsolete()
+        logger.exception("the archive %s cannot go on", run)
 
 
 class Pace:
@@ -194,6 +201,12 @@ def finish_sale(*, sale_id: int) -> None:
             return
         FlashSale.objects.filter(pk=sale_id).update(state=SaleState.ARCHIVED)
     for run in runs:
-        for kind in ENDED_BY_AN_ARCHIVE:
-            bucket = BucketRef(pool_id=run.pool_id, number=run.bucket_no)
-            resolve_incident(kind=kind, bucket=bucket, now=run.finished_at or run.started_at)
+        _close_incidents(bucket=BucketRef(pool_id=run.pool_id, number=run.bucket_no), now=run.finished_at)
+
+
+def _close_incidents(*, bucket: BucketRef, now: datetime | None) -> None:
+    """Close what was open about a bucket: nobody looks at it any more, and the manifest says what was found."""
+    kinds = Incident.objects.filter(pool_id=bucket.pool_id, bucket_no=bucket.number, open_key__isnull=False)
+    for kind in set(kinds.values_list("kind", flat=True)) - OUTLIVING_AN_ARCHIVE:
+        if now is not None:
+            resolve_incident(kind=kind, bucket=bucket, now=now)

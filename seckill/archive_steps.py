@@ -11,7 +11,7 @@ from seckill.archive_receipts import check_receipts
 from seckill.archive_run import Work, held, reach, require_held
 from seckill.archive_tables import ArchiveStage
 from seckill.dead_letters import count_parked, require_no_dead_letters
-from seckill.errors import ArchiveWaits, BucketUnsound
+from seckill.errors import ArchiveWaits
 from seckill.gate import archiving, gate
 from seckill.gate.gate import Snapshot
 from seckill.gate.keys import BucketRef
@@ -39,12 +39,10 @@ def drain_bucket(work: Work) -> None:
     """Settle until the queue is empty; from then on nothing at all changes the bucket."""
     bucket = work.bucket
     settle_bucket(bucket=bucket, clock=work.clock)
-    snapshot = gate.snapshot(bucket=bucket, entries_max=0)
-    if snapshot.epoch != work.run.epoch or snapshot.is_frozen or not snapshot.is_sealed:
-        raise BucketUnsound("the bucket is not the one that was sealed")
-    if snapshot.queue_length:
-        raise ArchiveWaits(f"the settlement of {snapshot.queue_length} reservations")
     require_no_dead_letters(bucket=bucket, is_accepted=work.run.accepts_dead_letters)
+    if not archiving.close(bucket=bucket, epoch=work.run.epoch):
+        raise ArchiveWaits("the settlement of what is queued")
+    snapshot = gate.snapshot(bucket=bucket, entries_max=0)
     buyers = archiving.members(bucket=bucket, epoch=work.run.epoch).buyers
     items = _weigh(bucket=bucket, snapshot=snapshot)
     findings = {"items": items, "dead_letters": count_parked(bucket=bucket)}

@@ -1,4 +1,4 @@
-"""The archive's side of the gate: seal, read in chunks, remove. None of it costs more than what is asked for.
+"""The archive's side of the gate: seal, close, read in chunks, remove. None of it costs more than what is asked for.
 
 All raise ``NotPreheated`` when nothing of the bucket is there, ``BucketUnsound`` when what is there
 is no sound bucket of this epoch, and ``GateUnavailable`` when Redis does not answer.
@@ -15,6 +15,7 @@ from seckill.gate.keys import BucketRef
 from seckill.gate.staging import SENTINEL
 
 _seal = Script("seal")
+_close = Script("close")
 _scan = Script("scan")
 _members = Script("members")
 
@@ -23,7 +24,7 @@ FIRST_CURSOR = "0"
 
 @dataclass(frozen=True, kw_only=True)
 class Chunk:
-    """Some buyers of a sealed bucket as they stand there, bytes; ``cursor`` is ``FIRST_CURSOR`` after the last."""
+    """Some buyers of a closed bucket as they stand there, bytes; ``cursor`` is ``FIRST_CURSOR`` after the last."""
 
     cursor: str
     buyers: Mapping[bytes, bytes]
@@ -31,7 +32,7 @@ class Chunk:
 
 @dataclass(frozen=True, kw_only=True)
 class Members:
-    """How many buyers and receipts a sealed bucket has, and the receipts asked for that are there."""
+    """How many buyers and receipts a closed bucket has, and the receipts asked for that are there."""
 
     buyers: int
     receipts: int
@@ -44,6 +45,13 @@ def seal(*, bucket: BucketRef, epoch: int) -> bool:
     False when the window is still open by Redis's own clock; nothing is changed then.
     """
     code = _seal(bucket.keys, epoch)
+    _require(code)
+    return bool(code == 1)
+
+
+def close(*, bucket: BucketRef, epoch: int) -> bool:
+    """Let nothing at all change a sealed bucket any more; False, and nothing is changed, while something is queued."""
+    code = _close(bucket.keys, epoch)
     _require(code)
     return bool(code == 1)
 

@@ -56,6 +56,7 @@ def test_300_000_marks_leave_redis_in_small_pieces() -> None:
     """CASES 20: read in pieces of a bounded size and unlinked. The control is the next test."""
     shop = marked(300_000)
     assert archiving.seal(bucket=shop.bucket, epoch=1)
+    assert archiving.close(bucket=shop.bucket, epoch=1)
     found, sizes, cursor = set[bytes](), list[int](), archiving.FIRST_CURSOR
     while not sizes or cursor != archiving.FIRST_CURSOR:
         chunk = archiving.scan_buyers(bucket=shop.bucket, epoch=1, cursor=cursor, count=LIMITS.chunk_size)

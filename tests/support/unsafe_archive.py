@@ -1,8 +1,6 @@
 """The unsafe versions of the archive that controls swap in."""
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
 
 import pytest
 from django.db import transaction
@@ -10,10 +8,9 @@ from django.db import transaction
 from seckill import archive, archive_steps
 from seckill.archive_run import Work, reach, require_held
 from seckill.archive_tables import ArchiveStage, BuyerArchive
-from seckill.gate import archiving, gate
+from seckill.gate import archiving
 from seckill.gate.archiving import Chunk, Members
 from seckill.gate.connection import raw_client
-from seckill.gate.gate import Snapshot
 from seckill.gate.keys import BucketRef
 from seckill.models import ItemBucket
 
@@ -37,7 +34,6 @@ def clear_without_a_lock(monkeypatch: pytest.MonkeyPatch, *, meanwhile: Callable
 
 def archive_without_a_seal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Copy a bucket that is still open, by plain commands, and believe that nothing has changed."""
-    look = gate.snapshot
 
     def scan(*, bucket: BucketRef, **_: object) -> Chunk:
         buyers = raw_client().hgetall(bucket.keys[2])
@@ -49,10 +45,7 @@ def archive_without_a_seal(monkeypatch: pytest.MonkeyPatch) -> None:
         copied = BuyerArchive.objects.count()
         return Members(buyers=copied, receipts=len(receipts) - 1, receipts_of=receipts)
 
-    def snapshot(**arguments: Any) -> Snapshot:
-        return replace(look(**arguments), is_sealed=True)
-
     monkeypatch.setattr(archiving, "seal", lambda **_: True)
+    monkeypatch.setattr(archiving, "close", lambda **_: True)
     monkeypatch.setattr(archiving, "scan_buyers", scan)
     monkeypatch.setattr(archiving, "members", members)
-    monkeypatch.setattr(gate, "snapshot", snapshot)

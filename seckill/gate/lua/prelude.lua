@@ -3,7 +3,8 @@
 -- stock     hash    <item>:left, <item>:queued (units, plain integers), <item>:price (as on the tickets), #epoch
 -- gate      hash    epoch, run_id, opens_ms, closes_ms, limit, max_queue, seq, settled_seq, woken_ms, repair_no,
 --                   adj_no and adj_applied (number of the last adjustment, units it changed), window_no,
---                   frozen (a rebuild's token), paused:<item>, sealed (the archive has begun)
+--                   frozen (a rebuild's token), paused:<item>,
+--                   sealed (the archive has begun: 1, its queue is empty: 2)
 -- buyers    hash    limit key -> units held, #epoch
 -- receipts  hash    order number -> state|item|quantity|buyer, #epoch
 -- queue     stream  reservations that MySQL does not have yet
@@ -35,7 +36,7 @@ local function read_gate(run_id, further)
     epoch = raw[1], is_frozen = raw[3] and raw[3] ~= '',
     opens_ms = integer(raw[4]), closes_ms = integer(raw[5]), limit = integer(raw[6]), max_queue = integer(raw[7]),
     seq = integer(raw[8]), settled_seq = integer(raw[9]), woken_ms = integer(raw[10]), adj_no = integer(raw[11]),
-    repair_no = integer(raw[12]), further = raw[13], is_sealed = raw[14] and true,
+    repair_no = integer(raw[12]), further = raw[13], is_sealed = raw[14] and true, is_closed = raw[14] == '2',
   }
   if not (gate.opens_ms and gate.closes_ms and gate.limit and gate.max_queue and gate.seq and gate.settled_seq
       and gate.woken_ms and gate.adj_no and gate.repair_no) then
