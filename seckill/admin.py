@@ -23,6 +23,7 @@ from seckill.models import (
     FlashSale,
     Incident,
     ItemBucket,
+    RebuildRun,
     ReconciliationRun,
     Repair,
     Reservation,
@@ -260,6 +261,16 @@ class IncidentAdmin(ReadOnlyAdmin):
     def what_you_can_do(self, incident: Incident) -> str:
         """What is left to a person."""
         return str(advice_for(incident.kind).can)
+
+
+@admin.register(RebuildRun)
+class RebuildRunAdmin(ReadOnlyAdmin):
+    """Rebuilds, the latest first, with those that failed or died."""
+
+    list_display = ["created_at", "pool", "bucket_no", "outcome", "is_automatic", "epoch", "finished_at", "error"]
+    list_filter = ["outcome", "is_automatic"]
+    list_select_related = ["pool"]
+    ordering = ["-id"]
 
 
 @admin.register(ReconciliationRun)

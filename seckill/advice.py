@@ -114,8 +114,11 @@ ADVICE: Mapping[str, Advice] = {
         ),
     ),
     "keeps_breaking": Advice(
-        did=_("The bucket was rebuilt three times within ten minutes and broke again. It stays shut."),
-        can=_("Find out what writes to the stock Redis, or why it restarts; then open it by manage.py rebuild."),
+        did=_("Three rebuilds began within ten minutes, and the bucket failed or broke again. It stays shut."),
+        can=_(
+            "Find out what writes to the stock Redis, or why it restarts; then open it by manage.py rebuild. Where"
+            " MySQL cannot take what waits in the queue, --put-queue-aside parks it, to be decided later."
+        ),
     ),
     "settlement_stopped": Advice(
         did=_(
@@ -156,8 +159,18 @@ ADVICE: Mapping[str, Advice] = {
         ),
     ),
     "not_preheated": Advice(
-        did=_("The sale opens soon and could not be preheated; it is tried again each minute."),
-        can=_("Read the detail: most often the warehouse has too few units. Receive them, or lower the sale's units."),
+        did=_("The sale opens soon and is not in Redis yet; it is tried again each minute."),
+        can=_(
+            "Read the detail. Most often the warehouse has too few units: receive them, or lower the sale's units. Or"
+            " the stock Redis is away: start it, and the sale is brought into it by itself."
+        ),
+    ),
+    "lock_busy": Advice(
+        did=_(
+            "Somebody else's transaction has held a lock for over half a minute, and settlement waits for it. Nobody is"
+            " refused for that; reservations wait in the queue."
+        ),
+        can=_("End the session that the detail names (KILL and its number), and find out what it was doing."),
     ),
 }
 

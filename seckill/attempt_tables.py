@@ -10,7 +10,8 @@ class SettleAttempt(models.Model):
 
     ``token`` stands while an attempt is under way: one that the next attempt finds is a dead
     worker's. ``deaths`` are those in a row with the same ``head`` of the queue, its first stream id;
-    ``size_max`` is how many entries a batch may have since.
+    ``size_max`` is how many entries a batch may have since. ``busy_since`` is when the bucket's lock
+    could not be had any more.
     """
 
     pool = models.ForeignKey("seckill.SalePool", on_delete=models.PROTECT, related_name="+", verbose_name=_("pool"))
@@ -19,6 +20,7 @@ class SettleAttempt(models.Model):
     head = models.CharField(max_length=40)
     deaths = models.PositiveSmallIntegerField(_("deaths in a row"), default=0)
     size_max = models.PositiveIntegerField(_("entries per batch"))
+    busy_since = models.DateTimeField(null=True)
     started_at = models.DateTimeField(_("started at"))
 
     class Meta:

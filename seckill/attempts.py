@@ -48,15 +48,16 @@ class Attempt:
     size: int
     size_max: int
     deaths: int
+    is_busy: bool = False
     is_killer: bool = False
 
     def note_progress(self, *, now: datetime) -> None:
-        """A batch went well: forget the deaths and let batches grow again."""
+        """A batch went well: forget the deaths, let batches grow again; its lock could be had."""
         self.is_killer = False
-        if self.deaths == 0 and self.size >= self.size_max:
+        if self.deaths == 0 and self.size >= self.size_max and not self.is_busy:
             return
-        self.deaths, self.size = 0, min(self.size_max, self.size * 2)
-        _own(self).update(deaths=0, size_max=self.size)
+        self.deaths, self.is_busy, self.size = 0, False, min(self.size_max, self.size * 2)
+        _own(self).update(deaths=0, size_max=self.size, busy_since=None)
         if self.size == self.size_max:
             resolve_incident(kind=WORKER_KILLED, bucket=self.bucket, now=now)
 
@@ -79,6 +80,7 @@ def _begin(*, bucket: BucketRef, size_max: int, waiting: Waiting, now: datetime)
     if not waiting.head:
         return begun
     begun.token = secrets.token_hex(8)
+    begun.is_busy = row is not None and row.busy_since is not None
     if row is not None and row.head == waiting.head:
         begun.deaths = row.deaths + bool(row.token)
     if begun.deaths >= DEATHS_MAX:

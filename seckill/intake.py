@@ -80,14 +80,19 @@ def take_in(*, entries: Sequence[QueueEntry | BadEntry], context: IntakeContext)
     return intake
 
 
-def park_killer(*, entries: Sequence[QueueEntry | BadEntry], context: IntakeContext, deaths: int) -> Intake:
-    """Park an entry that has killed its workers, unless MySQL knows its order: then it only has to be confirmed."""
+def park_unknown(*, entries: Sequence[QueueEntry | BadEntry], context: IntakeContext, error: str) -> Intake:
+    """Park entries undecided, but for those whose orders MySQL knows: those have their fate."""
     readable, bad = split_readable(entries=entries, facts=context.facts)
     known = known_fates(order_numbers=[entry.order_no for entry in readable])
-    error = f"it killed its worker {deaths} times"
-    killers = [as_bad(entry=entry, error=error) for entry in readable if entry.order_no not in known]
-    confirmable = [entry for entry in readable if entry.order_no in known]
-    return _park(bad=[*bad, *killers], context=context) + take_in(entries=confirmable, context=context)
+    unknown = [as_bad(entry=entry, error=error) for entry in readable if entry.order_no not in known]
+    return _park(bad=[*bad, *unknown], context=context)
+
+
+def park_killer(*, entries: Sequence[QueueEntry | BadEntry], context: IntakeContext, deaths: int) -> Intake:
+    """Park an entry that has killed its workers; one whose order MySQL knows only has to be confirmed."""
+    parked = park_unknown(entries=entries, context=context, error=f"it killed its worker {deaths} times")
+    rest = [entry for entry in entries if entry.stream_id not in parked.parked]
+    return parked + take_in(entries=rest, context=context)
 
 
 def _write(*, entries: Sequence[QueueEntry], context: IntakeContext) -> Intake:

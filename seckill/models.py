@@ -365,20 +365,43 @@ class Repair(models.Model):
 
 
 class RebuildRun(models.Model):
-    """One finished rebuild; the automatic ones are counted, so that a bucket that keeps breaking stays shut."""
+    """One rebuild, written with its claim and finished later: one that failed, or whose process died, is seen too.
+
+    The automatic ones are counted, so that a bucket that keeps breaking stays shut.
+    """
+
+    class Outcome(models.TextChoices):
+        """What became of it. ``DIED`` is found by the next one."""
+
+        RUNNING = "RUNNING", _("under way")
+        DONE = "DONE", _("done")
+        FAILED = "FAILED", _("failed")
+        DIED = "DIED", _("died")
 
     pool = models.ForeignKey(SalePool, on_delete=models.PROTECT, related_name="+", verbose_name=_("pool"))
     bucket_no = models.PositiveSmallIntegerField(_("bucket"))
-    epoch = models.PositiveIntegerField(_("epoch"))
+    token = models.CharField(max_length=16, blank=True)
+    outcome = models.CharField(_("outcome"), max_length=16, choices=Outcome, default=Outcome.RUNNING)
+    epoch = models.PositiveIntegerField(_("epoch"), default=0)
     is_automatic = models.BooleanField(_("automatic"))
-    drained = models.PositiveIntegerField(_("entries brought into MySQL"))
-    refused = models.PositiveIntegerField(_("of them refused"))
+    drained = models.PositiveIntegerField(_("entries brought into MySQL"), default=0)
+    refused = models.PositiveIntegerField(_("of them refused"), default=0)
+    parked = models.PositiveIntegerField(_("entries put aside"), default=0)
+    error = models.CharField(_("error"), max_length=200, blank=True)
     created_at = models.DateTimeField(_("at"))
+    finished_at = models.DateTimeField(_("finished at"), null=True)
 
     class Meta:
         verbose_name = _("rebuild")
         verbose_name_plural = _("rebuilds")
         indexes = [models.Index(fields=["pool", "bucket_no", "created_at"], name="rebuild_latest")]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(outcome="RUNNING", finished_at__isnull=True)
+                | Q(outcome__in=["DONE", "FAILED", "DIED"], finished_at__isnull=False),
+                name="rebuild_finished_with_its_time",
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.pool_id}:{self.bucket_no} epoch {self.epoch}"

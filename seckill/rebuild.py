@@ -17,15 +17,14 @@ from django.db import connection, transaction
 from django.db.models import Q, Sum
 
 from seckill.conf import LIMITS
-from seckill.errors import CommitsLost, GateUnavailable, RebuildRefused
+from seckill.errors import GateUnavailable, RebuildRefused
 from seckill.gate import staging
 from seckill.gate.entries import BadEntry, QueueEntry
 from seckill.gate.keys import BucketRef
 from seckill.gate.receipts import Receipt, ReceiptState
 from seckill.gate.staging import Frozen, GateFields
-from seckill.incidents import Severity, open_incident, resolve_incident
-from seckill.intake import Intake, IntakeContext, owes_nothing, take_in
-from seckill.models import Bucket, RebuildRun, Reservation, SaleItem, SalePool
+from seckill.intake import Intake, IntakeContext, owes_nothing, park_unknown, take_in
+from seckill.models import Bucket, Reservation, SaleItem, SalePool
 from seckill.outcomes import (
     highest_seq,
     in_order,
@@ -36,7 +35,7 @@ from seckill.outcomes import (
     ticket_prices,
     units_unsold,
 )
-from seckill.settlement import COMMITS_LOST, FORKED, STOPPED
+from seckill.rebuild_runs import begin_run, end_run, fail_run
 from seckill.states import ReservationState
 
 logger = logging.getLogger(__name__)
@@ -44,12 +43,7 @@ logger = logging.getLogger(__name__)
 # Room between the last number seen and the first of the next epoch, in case the last was not seen.
 SEQ_MARGIN = 10
 
-# A pool that needs more rebuilds than this by itself needs a person.
-REBUILDS_MAX = 3
-REBUILDS_SECONDS = 600
-KEEPS_BREAKING = "keeps_breaking"
-LOST = "redis_lost"
-ENDED_BY_A_REBUILD = (LOST, FORKED, COMMITS_LOST, KEEPS_BREAKING, STOPPED)
+PUT_ASIDE = "put aside by a rebuild that an operator asked for"
 
 RECEIPT_STATES = {
     ReservationState.SETTLED: ReceiptState.CONFIRMED,
@@ -65,6 +59,7 @@ class Rebuilt:
     epoch: int
     drained: int
     refused: int
+    parked: int
 
 
 class Commits(StrEnum):
@@ -74,9 +69,26 @@ class Commits(StrEnum):
     MAY_BE_LOST = "may be lost"
 
 
-def rebuild_bucket(
-    *, bucket: BucketRef, clock: Callable[[], datetime], commits: Commits = Commits.MUST_BE_THERE
-) -> Rebuilt:
+class Queue(StrEnum):
+    """What a rebuild does with the entries that survived: one that MySQL cannot take would keep the bucket shut."""
+
+    IS_DRAINED = "is drained"
+    IS_PUT_ASIDE = "is put aside"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Orders:
+    """How a rebuild is to be done, and whether nobody has asked for it."""
+
+    commits: Commits = Commits.MUST_BE_THERE
+    queue: Queue = Queue.IS_DRAINED
+    is_automatic: bool = False
+
+
+PLAIN = Orders()
+
+
+def rebuild_bucket(*, bucket: BucketRef, clock: Callable[[], datetime], orders: Orders = PLAIN) -> Rebuilt:
     """Make Redis say of a bucket what MySQL says, and open it.
 
     Raises ``RebuildRefused`` when another rebuild is at it or anything changed meanwhile,
@@ -87,57 +99,12 @@ def rebuild_bucket(
         row = lock_bucket(bucket)
         if not is_on_sale(bucket):
             raise RebuildRefused(f"the sale of bucket {bucket} is not on")
-        token = claim(row=row, now=clock())
+        now = clock()
+        token = claim(row=row, now=now)
+        begin_run(row=row, token=token, is_automatic=orders.is_automatic, now=now)
     if row.claim:
         remove_leavings(bucket=bucket, token=row.claim)
-    return rebuild_claimed(bucket=bucket, token=token, clock=clock, commits=commits)
-
-
-def rebuild_automatically(*, bucket: BucketRef, clock: Callable[[], datetime]) -> None:
-    """Rebuild for the sweep, at most ``REBUILDS_MAX`` times in ``REBUILDS_SECONDS`` for a pool.
-
-    A pool that keeps breaking stays shut and has an incident. Raises as ``rebuild_bucket``.
-    """
-    now = clock()
-    recent = RebuildRun.objects.filter(
-        pool_id=bucket.pool_id, is_automatic=True, created_at__gt=now - timedelta(seconds=REBUILDS_SECONDS)
-    )
-    if recent.count() >= REBUILDS_MAX:
-        detail = (
-            f"rebuilt {REBUILDS_MAX} times within {REBUILDS_SECONDS // 60} minutes; it stays shut: manage.py rebuild"
-        )
-        open_incident(kind=KEEPS_BREAKING, severity=Severity.CRITICAL, bucket=bucket, detail=detail, now=now)
-        return
-    try:
-        rebuilt = rebuild_bucket(bucket=bucket, clock=clock)
-    except CommitsLost as error:
-        open_incident(kind=COMMITS_LOST, severity=Severity.CRITICAL, bucket=bucket, detail=str(error), now=now)
-        return
-    note_rebuild(bucket=bucket, rebuilt=rebuilt, is_automatic=True, now=clock())
-    for kind in ENDED_BY_A_REBUILD:
-        resolve_incident(kind=kind, bucket=bucket, now=clock())
-
-
-def rebuild_by_hand(*, bucket: BucketRef, clock: Callable[[], datetime], commits: Commits) -> Rebuilt:
-    """Rebuild for an operator, without the limit, and close what incidents it ends. Raises as ``rebuild_bucket``."""
-    rebuilt = rebuild_bucket(bucket=bucket, clock=clock, commits=commits)
-    note_rebuild(bucket=bucket, rebuilt=rebuilt, is_automatic=False, now=clock())
-    for kind in ENDED_BY_A_REBUILD:
-        resolve_incident(kind=kind, bucket=bucket, now=clock())
-    return rebuilt
-
-
-def note_rebuild(*, bucket: BucketRef, rebuilt: Rebuilt, is_automatic: bool, now: datetime) -> None:
-    """Keep a record of a rebuild."""
-    RebuildRun.objects.create(
-        pool_id=bucket.pool_id,
-        bucket_no=bucket.number,
-        epoch=rebuilt.epoch,
-        is_automatic=is_automatic,
-        drained=rebuilt.drained,
-        refused=rebuilt.refused,
-        created_at=now,
-    )
+    return rebuild_claimed(bucket=bucket, token=token, clock=clock, orders=orders)
 
 
 def claim(*, row: Bucket, now: datetime) -> str:
@@ -153,29 +120,42 @@ def claim(*, row: Bucket, now: datetime) -> str:
     return token
 
 
-def rebuild_claimed(
-    *,
-    bucket: BucketRef,
-    token: str,
-    clock: Callable[[], datetime],
-    commits: Commits = Commits.MUST_BE_THERE,
-) -> Rebuilt:
+def rebuild_claimed(*, bucket: BucketRef, token: str, clock: Callable[[], datetime], orders: Orders = PLAIN) -> Rebuilt:
     """Do the rebuild whose claim was taken with ``token``. Raises as ``rebuild_bucket``."""
     try:
-        frozen = staging.freeze(bucket=bucket, token=token)
-        epoch, drained = drain_survivors(bucket=bucket, frozen=frozen, commits=commits, clock=clock)
-        _fill_staging(bucket=bucket, token=token, epoch=epoch, clock=clock)
-        _swap(bucket=bucket, frozen=frozen, epoch=epoch, clock=clock)
-    finally:
+        rebuilt = _rebuild(bucket=bucket, token=token, clock=clock, orders=orders)
+    except Exception as error:
         let_go(bucket=bucket, token=token)
+        fail_run(token=token, error=error, now=clock())
+        raise
+    let_go(bucket=bucket, token=token)
+    end_run(token=token, now=clock(), **vars(rebuilt))
+    return rebuilt
+
+
+def _rebuild(*, bucket: BucketRef, token: str, clock: Callable[[], datetime], orders: Orders) -> Rebuilt:
+    frozen = staging.freeze(bucket=bucket, token=token)
+    epoch, drained = drain_survivors(
+        bucket=bucket, frozen=frozen, commits=orders.commits, queue=orders.queue, clock=clock
+    )
+    _fill_staging(bucket=bucket, token=token, epoch=epoch, clock=clock)
+    _swap(bucket=bucket, frozen=frozen, epoch=epoch, clock=clock)
     refused = sum(1 for d in drained.decisions if d.state is ReservationState.REFUSED)
-    return Rebuilt(epoch=epoch, drained=len(drained.decisions), refused=refused)
+    return Rebuilt(epoch=epoch, drained=len(drained.decisions), refused=refused, parked=len(drained.parked))
 
 
 def drain_survivors(
-    *, bucket: BucketRef, frozen: Frozen, commits: Commits, clock: Callable[[], datetime]
+    *,
+    bucket: BucketRef,
+    frozen: Frozen,
+    commits: Commits,
+    clock: Callable[[], datetime],
+    queue: Queue = Queue.IS_DRAINED,
 ) -> tuple[int, Intake]:
-    """Transaction 1: bring what survived in the queue into MySQL under a new epoch. Raises as ``rebuild_bucket``."""
+    """Transaction 1: bring what survived in the queue into MySQL under a new epoch, or put it aside.
+
+    Raises as ``rebuild_bucket``.
+    """
     with transaction.atomic(durable=True):
         row = lock_bucket(bucket)
         now = clock()  # read under the lock: waiting for it may have outlasted the claim
@@ -191,6 +171,9 @@ def drain_survivors(
         next_seq = _first_seq(bucket=bucket, frozen=frozen)
         drained = Intake()
         for chunk in staging.surviving_entries(bucket=bucket, chunk_size=LIMITS.chunk_size):
+            if queue is Queue.IS_PUT_ASIDE:
+                drained += park_unknown(entries=chunk, context=context, error=PUT_ASIDE)
+                continue
             drained += take_in(entries=_renumbered(entries=chunk, epoch=row.epoch, first_seq=next_seq), context=context)
             next_seq += len(chunk)
         Bucket.objects.filter(pk=row.pk).update(epoch=row.epoch)

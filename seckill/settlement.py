@@ -22,10 +22,11 @@ from seckill.gate.gate import Confirmation, Release
 from seckill.gate.keys import BucketRef
 from seckill.incidents import Severity, open_incident, resolve_incident
 from seckill.intake import Intake, IntakeContext, owes_its_units, park_killer, take_in
+from seckill.lock_watch import note_wait
 from seckill.models import Bucket
 from seckill.outcomes import lock_bucket, pool_facts, require_all_commits
 from seckill.states import ReservationState
-from seckill.transient import DUPLICATE_KEY, error_code, is_transient
+from seckill.transient import DUPLICATE_KEY, LOCK_WAIT, error_code, is_transient
 from seckill.turns import only_one
 
 logger = logging.getLogger(__name__)
@@ -64,6 +65,8 @@ def settle_bucket(*, bucket: BucketRef, clock: Callable[[], datetime]) -> Settle
             logger.warning("settlement of bucket %s is interrupted, the sweep will repeat it: %s", bucket, error)
             # A sound connection is kept, and gives back its name lock itself: a closed one does so some time later.
             connection.close_if_unusable_or_obsolete()
+            if error_code(error) == LOCK_WAIT:
+                note_wait(bucket=bucket, now=clock())
         except SettlementError as error:
             _stop(bucket=bucket, error=error, now=clock())
             raise

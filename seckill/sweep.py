@@ -14,7 +14,8 @@ from seckill.gate.keys import BucketRef
 from seckill.incidents import Severity, open_buckets, open_incident, resolve_incident
 from seckill.models import Bucket, ItemBucket
 from seckill.pausing import carry_over, paused_items
-from seckill.rebuild import LOST, remove_leavings
+from seckill.rebuild import remove_leavings
+from seckill.recovery import ENDED_BY_AN_OPEN_GATE, LOST
 from seckill.selectors import buckets_on_sale
 
 
@@ -30,7 +31,7 @@ class Findings:
 def look_over(*, now: datetime) -> Findings:
     """Look at every bucket on sale, by two cheap script calls; open an incident for what is damaged."""
     findings = Findings()
-    lost_before = open_buckets(kind=LOST)
+    shut_before = {kind: open_buckets(kind=kind) for kind in ENDED_BY_AN_OPEN_GATE}
     for bucket in buckets_on_sale():
         try:
             damage = _damage_now(bucket=bucket, now=now)
@@ -44,8 +45,9 @@ def look_over(*, now: datetime) -> Findings:
         except GateUnavailable:
             findings.unreachable.append(bucket)
             continue
-        if bucket in lost_before:
-            resolve_incident(kind=LOST, bucket=bucket, now=now)
+        # Whoever opened it may have died before he could say so.
+        for kind in (kind for kind, buckets in shut_before.items() if bucket in buckets):
+            resolve_incident(kind=kind, bucket=bucket, now=now)
     return findings
 
 

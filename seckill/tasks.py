@@ -8,7 +8,20 @@ from celery import shared_task
 from django.utils import timezone
 
 from orders.services import expire_orders
-from seckill import alerts, archive, followup, opening, rebuild, repair, replay, returns, selectors, settlement, sweep
+from seckill import (
+    alerts,
+    archive,
+    followup,
+    lock_watch,
+    opening,
+    recovery,
+    repair,
+    replay,
+    returns,
+    selectors,
+    settlement,
+    sweep,
+)
 from seckill.conf import LIMITS
 from seckill.errors import GateUnavailable, RebuildRefused
 from seckill.gate.keys import BucketRef
@@ -29,12 +42,13 @@ def settle(pool_id: int, number: int) -> None:
 @shared_task(name="seckill.sweep")
 def sweep_buckets() -> None:
     """Wake workers for queues nobody was woken for, and rebuilds for damaged buckets; carry out what was decided."""
-    replay.take_up_decisions(clock=timezone.now)
     findings = sweep.look_over(now=timezone.now())
     for bucket in findings.to_settle:
         settle.apply_async((bucket.pool_id, bucket.number), expires=SETTLE_EXPIRES_SECONDS)
     for bucket in findings.to_rebuild:
         rebuild_one.apply_async((bucket.pool_id, bucket.number), expires=REBUILD_EXPIRES_SECONDS)
+    lock_watch.watch_locks(now=timezone.now())
+    replay.take_up_decisions(clock=timezone.now)
 
 
 @shared_task(name="seckill.return_closed")
@@ -56,7 +70,7 @@ def rebuild_one(pool_id: int, number: int) -> None:
     if bucket not in selectors.buckets_on_sale():
         return
     if sweep.examine(bucket=bucket):
-        rebuild.rebuild_automatically(bucket=bucket, clock=timezone.now)
+        recovery.rebuild_automatically(bucket=bucket, clock=timezone.now)
 
 
 @shared_task(name="seckill.reconcile")

@@ -6,6 +6,7 @@ from django.db import DatabaseError
 # missing parent, unsigned underflow, and a violated CHECK (MySQL 3819, MariaDB 4025).
 ROW_ERRORS = frozenset({1048, 1264, 1366, 1406, 1452, 1690, 3819, 4025})
 DUPLICATE_KEY = 1062
+LOCK_WAIT = 1205
 # Lock wait, deadlock, too many connections, shutdown, network, interrupted, server gone, ended while idle in a
 # transaction: nothing is known to be wrong, the whole transaction is to be tried again.
 TRANSIENT_ERRORS = frozenset(

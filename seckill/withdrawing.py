@@ -23,7 +23,8 @@ from seckill.gate.keys import BucketRef
 from seckill.incidents import resolve_incident
 from seckill.models import Bucket, DeadLetter, FlashSale, ItemBucket, Reservation, SalePool
 from seckill.outcomes import account_of
-from seckill.rebuild import ENDED_BY_A_REBUILD, claim, let_go, rebuild_claimed, remove_leavings, require_claim
+from seckill.rebuild import claim, let_go, rebuild_claimed, remove_leavings, require_claim
+from seckill.recovery import ENDED_BY_A_REBUILD
 from seckill.states import SaleState
 from seckill.transient import is_transient
 

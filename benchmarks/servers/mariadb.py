@@ -39,6 +39,7 @@ CREATE USER IF NOT EXISTS 'seckill'@'{host}' IDENTIFIED BY '{password}';
 ALTER USER 'seckill'@'{host}' IDENTIFIED BY '{password}';
 GRANT ALL PRIVILEGES ON `seckill`.* TO 'seckill'@'{host}';
 GRANT ALL PRIVILEGES ON `test\_seckill%`.* TO 'seckill'@'{host}';
+GRANT PROCESS ON *.* TO 'seckill'@'{host}';
 """
 
 

@@ -24,6 +24,7 @@ from seckill.models import (
     FlashSale,
     Incident,
     ItemBucket,
+    RebuildRun,
     ReconciliationRun,
     Repair,
     Reservation,
@@ -47,6 +48,7 @@ READ_ONLY = (
     Repair,
     Alert,
     AlertDelivery,
+    RebuildRun,
 )
 REGISTERED = sorted(admin.site._registry, key=lambda model: model._meta.label)
 
@@ -88,6 +90,7 @@ def one_of_each() -> Shop:
     raw_client().hincrby(shop.bucket.keys[0], f"{shop.item.pk}:left", 1)
     reconcile_and_repair(bucket=shop.bucket, clock=timezone.now)
     AlertDelivery.objects.create(alert=Alert.objects.all()[0], channel="mail", due_at=timezone.now())
+    RebuildRun.objects.create(pool=shop.pool, bucket_no=0, is_automatic=True, created_at=timezone.now())
     return shop
 
 

@@ -15,6 +15,7 @@ from seckill.models import (
     FlashSale,
     Incident,
     ItemBucket,
+    RebuildRun,
     ReconciliationRun,
     Repair,
     Reservation,
@@ -42,6 +43,7 @@ TABLES = (
     FlashSale,
     Incident,
     ItemBucket,
+    RebuildRun,
     ReconciliationRun,
     Repair,
     Reservation,
@@ -82,6 +84,9 @@ BAD_WRITES: list[tuple[str, type[models.Model], dict[str, Any], frozenset[int]]]
     ("dead_letter_concluded_after_decision", DeadLetter, {"decision": "REPLAY"}, CHECK_VIOLATED),
     ("dead_letter_concluded_after_decision", DeadLetter, {"decided_at": NOW}, CHECK_VIOLATED),
     ("dead_letter_concluded_after_decision", DeadLetter, {"concluded_at": NOW}, CHECK_VIOLATED),
+    ("rebuild_finished_with_its_time", RebuildRun, {"outcome": "DONE"}, CHECK_VIOLATED),
+    ("rebuild_finished_with_its_time", RebuildRun, {"finished_at": NOW}, CHECK_VIOLATED),
+    ("rebuild_finished_with_its_time", RebuildRun, {"outcome": "LOST"}, CHECK_VIOLATED),
     ("settle_attempt_size_positive", SettleAttempt, {"size_max": 0}, CHECK_VIOLATED),
     ("alert_event_known", Alert, {"event": "SHOUTED"}, CHECK_VIOLATED),
     ("alert_delivery_sent_with_its_time", AlertDelivery, {"state": "SENT"}, CHECK_VIOLATED),
@@ -101,6 +106,7 @@ def one_of_each() -> Shop:
     DeadLetter.objects.create(
         pool=shop.pool, bucket_no=0, epoch=1, stream_id="1-1", fields={}, error="x", created_at=NOW
     )
+    RebuildRun.objects.create(pool=shop.pool, bucket_no=0, is_automatic=True, created_at=NOW)
     SettleAttempt.objects.create(pool=shop.pool, bucket_no=0, size_max=500, started_at=NOW)
     return shop
 

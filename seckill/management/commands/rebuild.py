@@ -1,4 +1,4 @@
-"""``manage.py rebuild POOL [--bucket N] [--accept-lost-commits]``: bring a bucket into Redis from MySQL."""
+"""``manage.py rebuild POOL [--bucket N] [...]``: bring a bucket into Redis from MySQL."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -8,7 +8,8 @@ from django.utils import timezone
 
 from seckill.errors import SeckillError
 from seckill.gate.keys import BucketRef
-from seckill.rebuild import Commits, rebuild_by_hand
+from seckill.rebuild import Commits, Orders, Queue
+from seckill.recovery import rebuild_by_hand
 from seckill.selectors import buckets_on_sale
 
 
@@ -23,14 +24,22 @@ class Command(BaseCommand):
             action="store_true",
             help="rebuild although MySQL has forgotten reservations: their units are sold again, their buyers go empty",
         )
+        parser.add_argument(
+            "--put-queue-aside",
+            action="store_true",
+            help="rebuild although MySQL cannot take what waits in the queue: those reservations are parked as dead"
+            " letters, each to be replayed or refused later; their units are on sale again, so there may be none left",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         bucket = BucketRef(pool_id=options["pool_id"], number=options["bucket"])
         if bucket not in buckets_on_sale():
             raise CommandError(f"bucket {bucket} is not on sale")
         commits = Commits.MAY_BE_LOST if options["accept_lost_commits"] else Commits.MUST_BE_THERE
+        queue = Queue.IS_PUT_ASIDE if options["put_queue_aside"] else Queue.IS_DRAINED
+        orders = Orders(commits=commits, queue=queue)
         try:
-            rebuilt = rebuild_by_hand(bucket=bucket, clock=timezone.now, commits=commits)
+            rebuilt = rebuild_by_hand(bucket=bucket, clock=timezone.now, orders=orders)
         except SeckillError as error:
             raise CommandError(str(error) or type(error).__name__) from error
         self.stdout.write(
@@ -39,3 +48,6 @@ class Command(BaseCommand):
                 f" into MySQL, {rebuilt.refused} of them refused"
             )
         )
+        if rebuilt.parked:
+            words = f"{rebuilt.parked} entries are dead letters now: manage.py decide_deadletter"
+            self.stdout.write(self.style.WARNING(words))
