@@ -102,6 +102,9 @@ def _begin(*, sale_id: int, seen: dict[BucketRef, Snapshot], accepted: Accepted,
         rows = list(Bucket.objects.select_for_update().filter(pool__sale_id=sale_id).order_by("pool_id", "number"))
         for row in rows:
             _void_claim(row=row, now=now)
+            bucket = BucketRef(pool_id=row.pool_id, number=row.number)
+            # Again, under the lock: whoever decides a letter holds it.
+            require_no_dead_letters(bucket=bucket, is_accepted=accepted.dead_letters)
         FlashSale.objects.filter(pk=sale_id).update(state=SaleState.ARCHIVING)
         ArchiveRun.objects.bulk_create(_new_run(row=row, seen=seen, accepted=accepted, now=now) for row in rows)
 

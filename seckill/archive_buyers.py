@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from seckill.archive_rows import cursor_at, rows_after
+from seckill.archive_rows import END, marks_after, rows_after
 from seckill.archive_run import EMPTY_DIGEST, Work, added, go_on, held, reach, with_example
 from seckill.archive_tables import ArchiveStage, BuyerArchive
 from seckill.conf import LIMITS
@@ -69,15 +69,15 @@ def _copy_from_redis(work: Work) -> None:
 
 def _copy_from_reservations(work: Work) -> None:
     """Copy what MySQL says that the buyers of one chunk of reservations hold."""
-    rows = rows_after(work, count=LIMITS.chunk_size)
     progress = work.progress
+    chunk = rows_after(work, progress=progress)
     with held(work):
-        keys = {row.limit_key for row in rows if row.state == ReservationState.SETTLED}
+        keys = {row.limit_key for row in chunk.rows if row.state == ReservationState.SETTLED}
         _insert_new(work, buyers=units_held(pool_id=work.run.pool_id, limit_keys=keys), progress=progress)
-        if rows:
-            go_on(work, cursor=cursor_at(rows[-1]), progress=progress)
-        else:
+        if chunk.cursor == END:
             reach(work, ArchiveStage.COPIED, progress=progress)
+        else:
+            go_on(work, cursor=chunk.cursor, progress=progress)
 
 
 def _insert_new(work: Work, *, buyers: Mapping[str, int], progress: dict[str, Any]) -> None:
@@ -98,10 +98,10 @@ def compare_buyers(work: Work) -> None:
     A copy that is not what stands in Redis is made again, with an incident. Marks that differ from
     the reservations go into the manifest: MySQL is the truth, and the copy keeps what Redis said.
     """
-    rows = _copied(work).filter(limit_key__gt=work.run.cursor).order_by("limit_key")
-    marks = dict(rows.values_list("limit_key", "units")[: LIMITS.chunk_size])
     progress = work.progress
-    if not marks:
+    chunk = marks_after(work, progress=progress)
+    marks = chunk.marks
+    if chunk.cursor == END:
         _conclude(work, progress=progress)
         return
     progress |= {
@@ -114,7 +114,7 @@ def compare_buyers(work: Work) -> None:
         example = {"limit_key": key, "redis": marks[key], "mysql": in_mysql}
         progress["examples"] = with_example(progress.get("examples", []), example)
     with held(work):
-        go_on(work, cursor=next(reversed(marks)), progress=progress)
+        go_on(work, cursor=chunk.cursor, progress=progress)
 
 
 def _conclude(work: Work, *, progress: dict[str, Any]) -> None:

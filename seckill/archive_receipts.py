@@ -7,10 +7,9 @@ proved one by one, by count and by digest, before Redis forgets them.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from seckill.archive_rows import Row, cursor_at, rows_after
+from seckill.archive_rows import END, Row, rows_after
 from seckill.archive_run import EMPTY_DIGEST, Work, added, go_on, held, reach, with_example
 from seckill.archive_tables import ArchiveStage, BuyerArchive
-from seckill.conf import LIMITS
 from seckill.gate import archiving
 from seckill.gate.receipts import Receipt, ReceiptState
 from seckill.rebuild import RECEIPT_STATES
@@ -26,18 +25,18 @@ def check_receipts(work: Work) -> None:
         with held(work):
             reach(work, ArchiveStage.CHECKED, findings={"receipts": {"compared": False}})
         return
-    rows = rows_after(work, count=LIMITS.chunk_size)
-    numbers = [row.order_no for row in rows]
-    answer = archiving.members(bucket=work.bucket, epoch=work.run.epoch, order_numbers=numbers)
     progress = work.progress
-    if not rows:
+    chunk = rows_after(work, progress=progress)
+    rows, numbers = chunk.rows, [row.order_no for row in chunk.rows]
+    answer = archiving.members(bucket=work.bucket, epoch=work.run.epoch, order_numbers=numbers)
+    if chunk.cursor == END:
         _conclude(work, in_redis=answer.receipts, progress=progress)
         return
     _compare(rows=rows, receipts=answer.receipts_of, progress=progress)
     _miss_marks(work, rows=rows, progress=progress)
     progress["done"] = progress.get("done", 0) + len(rows)
     with held(work):
-        go_on(work, cursor=cursor_at(rows[-1]), progress=progress)
+        go_on(work, cursor=chunk.cursor, progress=progress)
 
 
 def _compare(*, rows: Sequence[Row], receipts: Mapping[str, str], progress: dict[str, Any]) -> None:

@@ -12,13 +12,13 @@ from inventory.models import Stock
 from orders.models import Order
 from orders.services import cancel_order
 from seckill import archive as archive_module
-from seckill import tasks
+from seckill import archive_begin, replay, tasks
 from seckill.archive import Pace, archive_due
 from seckill.archive_begin import Accepted, begin
 from seckill.archive_run import EMPTY_DIGEST
 from seckill.archive_tables import ArchiveRun, ArchiveStage, BuyerArchive
 from seckill.errors import ArchiveBlocked, ArchiveWaits, BucketUnsound, Ended, RebuildRefused, SaleNotReady
-from seckill.gate import archiving, changing, gate
+from seckill.gate import archiving, changing, gate, parked
 from seckill.gate.connection import raw_client
 from seckill.gate.gate import Restock
 from seckill.models import Bucket, DeadLetter, FlashSale, Incident, ItemBucket, Reservation
@@ -32,6 +32,7 @@ from seckill.tickets import HeldReservation, Wish, ticket_for
 from tests.seckill.test_adjusting import apply as adjust
 from tests.seckill.test_adjusting import ask as ask_units
 from tests.seckill.test_adjusting import stocked_sale, stop_before_the_end
+from tests.seckill.test_replay import park_one
 from tests.seckill.test_windows import apply as move_window
 from tests.seckill.test_windows import ask as ask_window
 from tests.seckill.test_windows import redis_away
@@ -340,6 +341,39 @@ def test_dead_letters_want_a_person() -> None:
     assert run.manifest["dead_letters"] == 1
     assert not Incident.objects.filter(open_key__isnull=False).exists()
     assert_archived(shop, sold=1)
+
+
+def test_a_closed_bucket_takes_no_letter_back() -> None:
+    """Nothing may come into the queue, and no mark go, once all is copied; sealed alone does not bar it."""
+    shop = open_sale(units=5)
+    letter = park_one(shop, make_buyers(1)[0])
+    entry = replay._entry_of(letter)
+    assert entry is not None
+    seal(shop)
+    archiving.close(bucket=shop.bucket, epoch=1)
+    before = dump(shop.bucket)
+    with pytest.raises(BucketUnsound, match="damaged"):
+        parked.requeue(bucket=shop.bucket, letter_id=letter.pk, parked_epoch=1, entry=entry)
+    names = {"order_no": entry.order_no, "limit_key": entry.limit_key, "stream_id": letter.stream_id}
+    assert not parked.conclude(bucket=shop.bucket, parked_epoch=1, reason="invalid", **names)
+    assert dump(shop.bucket) == before
+
+
+def test_a_letter_parked_between_the_look_and_the_lock_wants_a_person(monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = open_sale(units=5)
+    end(shop)
+    begin_at_once = archive_begin._begin
+
+    def park_and_begin(**arguments: Any) -> None:
+        DeadLetter.objects.create(
+            pool=shop.pool, bucket_no=0, epoch=1, stream_id="1-1", fields={}, error="?", created_at=timezone.now()
+        )
+        begin_at_once(**arguments)
+
+    monkeypatch.setattr(archive_begin, "_begin", park_and_begin)
+    with pytest.raises(ArchiveBlocked, match="1 dead letters"):
+        archive(shop)
+    assert FlashSale.objects.get().state == "PREHEATED"
 
 
 def test_dead_letters_found_at_the_end_want_a_person() -> None:

@@ -13,7 +13,7 @@ from benchmarks.servers import PrivateServers
 from orders.models import Order
 from orders.services import cancel_order, expire_orders
 from seckill import archive as archive_module
-from seckill import archive_buyers, archive_receipts, archive_steps
+from seckill import archive_buyers, archive_rows, archive_steps
 from seckill.archive import advance, finish_sale
 from seckill.archive_begin import Accepted, begin
 from seckill.archive_tables import ArchiveRun, BuyerArchive
@@ -24,6 +24,7 @@ from seckill.gate.archiving import Chunk
 from seckill.gate.connection import raw_client
 from seckill.models import FlashSale, Incident, ItemBucket, Reservation, Ticket
 from seckill.polling import purchase_status
+from seckill.rebuild import rebuild_bucket
 from seckill.returns import return_closed_orders
 from seckill.settlement import settle_bucket
 from tests.support.aliases import NOWHERE, point
@@ -178,7 +179,7 @@ def test_two_archives_at_once_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """CASES 28: also without the thinning, each chunk is copied once and each unit given back once."""
     monkeypatch.setattr(archive_module, "only_one", everybody)
     monkeypatch.setattr(archive_buyers, "LIMITS", Limits(chunk_size=2))
-    monkeypatch.setattr(archive_receipts, "LIMITS", Limits(chunk_size=2))
+    monkeypatch.setattr(archive_rows, "LIMITS", Limits(chunk_size=2))
     shop = open_sale(units=20)
     sell(shop, 9)
     end(shop)
@@ -188,6 +189,22 @@ def test_two_archives_at_once_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(copied(shop)) == 9
     assert ArchiveRun.objects.get().manifest["receipts"]["in_mysql"] == 9
     assert not Incident.objects.exists()
+
+
+def test_numbers_with_gaps_and_several_epochs_are_gone_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks lie between two numbers, so some are empty; a rebuild leaves a gap and a new epoch."""
+    monkeypatch.setattr(archive_buyers, "LIMITS", Limits(chunk_size=2))
+    monkeypatch.setattr(archive_rows, "LIMITS", Limits(chunk_size=2))
+    shop = open_sale(units=20)
+    for _ in range(3):
+        sell(shop, 3)
+        rebuild_bucket(bucket=shop.bucket, clock=timezone.now)
+    Reservation.objects.filter(epoch=2).order_by("seq")[1].delete()  # One row less than receipts.
+    end(shop)
+    run = archive(shop)
+    checked = run.manifest["receipts"]
+    assert (run.manifest["buyers"]["count"], checked["in_redis"], checked["in_mysql"]) == (9, 9, 8)
+    assert run.manifest["buyers"]["differing"] == 1
 
 
 def test_two_that_begin_at_once_make_one_run() -> None:

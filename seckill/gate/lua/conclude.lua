@@ -3,11 +3,11 @@
 --
 -- KEYS  stock gate buyers receipts queue
 -- ARGV  run id, epoch it was parked in, order number, limit key, reason, stream id
--- Reply 1 concluded, 0 nothing to conclude, -1 not preheated, -7 unavailable
+-- Reply 1 concluded, 0 nothing to conclude, or closed for the archive, -1 not preheated, -7 unavailable
 local gate, code = read_gate(ARGV[1])
 if not gate then return code end
 if not is_whole(gate.epoch) then return -7 end
-if gate.epoch ~= ARGV[2] then return 0 end
+if gate.epoch ~= ARGV[2] or gate.is_closed then return 0 end
 local receipt = redis.call('HGET', RECEIPTS, ARGV[3]) or ''
 local item, quantity = string.match(receipt, '^queued|(%d+)|(%d+)|%d+$')
 if not item then return 0 end

@@ -7,7 +7,7 @@
 --       -7 unavailable, -9 the order number was used again since
 local gate, code = read_gate(ARGV[1], 'requeued:' .. ARGV[3])
 if not gate then return code end
-if gate.is_frozen or not is_whole(gate.epoch) then return -7 end
+if gate.is_frozen or gate.is_closed or not is_whole(gate.epoch) then return -7 end
 if gate.further then return 2 end
 local order_no, item, buyer, limit_key, quantity = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 local queued_receipt = 'queued|' .. item .. '|' .. quantity .. '|' .. buyer
