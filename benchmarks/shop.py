@@ -26,7 +26,7 @@ WEB_OPTIONS = (
 )
 # It is alone with its broker: there is nobody to compare clocks with or to tell that it lives.
 WORKER_OPTIONS = (
-    "--queues=settle,sweep,slow,alerts",
+    "--queues=settle,sweep,slow,alerts,money",
     "--concurrency=2",
     "--without-gossip",
     "--without-mingle",
@@ -63,7 +63,8 @@ class Shop:
             self._directory.mkdir(exist_ok=True)
             for old_log in self._directory.glob("*.log"):
                 old_log.unlink()
-            environment = {**self._environment, "LOG_LEVEL": "INFO"}  # Below that nobody says that he is ready.
+            # Below INFO nobody says that he is ready.
+            environment = {**self._environment, "LOG_LEVEL": "INFO", "PUBLIC_URL": f"http://{HOST}:{port}"}
             programs = _programs(directory=self._directory, environment=environment, port=port)
             self._servers = {program.log.stem: Server(program=program) for program in programs}
             self._held = entering.pop_all()

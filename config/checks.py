@@ -124,6 +124,21 @@ def check_database(databases: Sequence[str] | None, **_kwargs: Any) -> list[chec
     return found
 
 
+@checks.register(checks.Tags.security, deploy=True)
+def check_no_sandbox(app_configs: object, **_kwargs: Any) -> list[checks.CheckMessage]:
+    """Where orders are real nobody may pay with a click."""
+    del app_configs
+    if not settings.SANDBOX:
+        return []
+    return [
+        checks.Error(
+            "The sandbox payment provider is on: anybody pays for anything without money.",
+            hint="Unset SANDBOX, and name real providers in PAYMENT_PROVIDERS.",
+            id="orders.E001",
+        )
+    ]
+
+
 def require_sound_servers() -> None:
     """Log warnings and raise ``ImproperlyConfigured`` for errors of the checks above, unless DEBUG is on."""
     messages = [*check_stock_redis(databases=["default"]), *check_database(databases=["default"])]

@@ -16,7 +16,16 @@ from inventory.errors import (
     UnknownChange,
     UnknownProduct,
 )
-from orders.errors import TransitionRefused
+from orders.errors import (
+    HonourRefused,
+    NoticeInvalid,
+    OrderNotFound,
+    PayWindowOver,
+    ProviderUnavailable,
+    RefundRefused,
+    TransitionRefused,
+    UnknownProvider,
+)
 from seckill import errors
 
 
@@ -162,5 +171,33 @@ ANSWERS: Mapping[type[Exception], Answer] = {
     ),
     TransitionRefused: Answer(
         status=HTTPStatus.CONFLICT, code="transition_refused", title=_("The order is not in a state for that.")
+    ),
+    OrderNotFound: Answer(status=HTTPStatus.NOT_FOUND, code="not_found", title=_("There is no such order.")),
+    PayWindowOver: Answer(
+        status=HTTPStatus.GONE, code="pay_window_over", title=_("The time to pay for this order is over.")
+    ),
+    UnknownProvider: Answer(
+        status=HTTPStatus.NOT_FOUND, code="unknown_provider", title=_("There is no such way to pay.")
+    ),
+    NoticeInvalid: Answer(
+        status=HTTPStatus.BAD_REQUEST, code="notice_invalid", title=_("The notification is not genuine.")
+    ),
+    ProviderUnavailable: Answer(
+        status=HTTPStatus.SERVICE_UNAVAILABLE,
+        code="provider_unavailable",
+        title=_("The payment provider does not answer. Please try again in a moment."),
+        retry_after_seconds=5,
+    ),
+    RefundRefused: Answer(
+        status=HTTPStatus.CONFLICT,
+        code="refund_refused",
+        title=_("The money cannot be given back so."),
+        extras=lambda error: {"detail": error.explanation},
+    ),
+    HonourRefused: Answer(
+        status=HTTPStatus.CONFLICT,
+        code="honour_refused",
+        title=_("The payment cannot be honoured."),
+        extras=lambda error: {"detail": error.explanation},
     ),
 }

@@ -219,13 +219,19 @@ CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_TASK_TIME_LIMIT = 120
 CELERY_TASK_SOFT_TIME_LIMIT = 100
 CELERY_TASK_DEFAULT_QUEUE = "sweep"
-# Four queues, so that a hung webhook never delays a rebuild, nor a rebuild a sweep, nor a sweep a settlement.
+# Five queues, so that a hung webhook or payment provider never delays a rebuild, nor a rebuild a sweep, nor a sweep a
+# settlement.
 CELERY_TASK_ROUTES = {
     "seckill.settle": {"queue": "settle"},
     "seckill.sweep": {"queue": "sweep"},
     "seckill.return_closed": {"queue": "sweep"},
     "orders.expire": {"queue": "sweep"},
     "seckill.follow_up": {"queue": "sweep"},
+    "orders.ask_due": {"queue": "sweep"},
+    "orders.ask_one": {"queue": "money"},
+    "orders.refund_due": {"queue": "sweep"},
+    "orders.refund_one": {"queue": "money"},
+    "orders.deliver_sandbox": {"queue": "money"},
     "seckill.rebuild": {"queue": "slow"},
     "seckill.preheat_due": {"queue": "slow"},
     "seckill.reconcile": {"queue": "slow"},
@@ -260,6 +266,22 @@ ALERT_WEBHOOK_URL = env.str("ALERT_WEBHOOK_URL", default="")
 ALERT_WEBHOOK_SECRET = env.str("ALERT_WEBHOOK_SECRET", default="")
 if ALERT_WEBHOOK_URL and not ALERT_WEBHOOK_SECRET:
     raise ImproperlyConfigured("ALERT_WEBHOOK_SECRET is empty: nobody could tell a forged alert from a true one")
+
+# Where browsers and payment providers reach the shop, without a slash at the end.
+PUBLIC_URL = env.str("PUBLIC_URL", default="http://127.0.0.1:8000").rstrip("/")
+# Where a provider sends the buyer afterwards.
+PAYMENT_RETURN_PATH = env.str("PAYMENT_RETURN_PATH", default="/orders/{number}/")
+
+# The sandbox provider takes no money and lets anybody "pay"; never on where orders are real.
+SANDBOX = env.bool("SANDBOX", default=False)
+SANDBOX_SECRET = env.str("SANDBOX_SECRET", default="")
+SANDBOX_NOTIFY_URL = env.str("SANDBOX_NOTIFY_URL", default=f"{PUBLIC_URL}/api/v1/payments/sandbox/notify/")
+
+# Payment providers, name to class (see orders.providers.Provider), the default one first: "alipay=shop.alipay.Alipay".
+PAYMENT_PROVIDERS = {
+    **env.dict("PAYMENT_PROVIDERS", default={}),
+    **({"sandbox": "orders.providers.sandbox.provider.SandboxProvider"} if SANDBOX else {}),
+}
 
 LOGGING = {
     "version": 1,

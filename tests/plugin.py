@@ -27,11 +27,11 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
     global _servers  # noqa: PLW0603  one per process, for the whole run
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")
     if not worker and getattr(early_config.known_args_namespace, "numprocesses", None):
-        os.environ.update(NOWHERE)
+        os.environ.update(NOWHERE, SANDBOX="1")
     else:
         _servers = PrivateServers(directory=ROOT / "var" / "test" / (worker or "main"), is_fresh=True, environ={})
         _servers.__enter__()
-        os.environ.update(_servers.environment())
+        os.environ.update(_servers.environment(), SANDBOX="1")
     return (yield)
 
 

@@ -12,7 +12,7 @@ from redis import Redis
 from redis.connection import Connection
 
 from benchmarks.servers import PrivateServers
-from config.checks import check_database, check_stock_redis, require_sound_servers
+from config.checks import check_database, check_no_sandbox, check_stock_redis, require_sound_servers
 from seckill.errors import GateUnavailable
 from seckill.gate import gate, server
 from seckill.gate.connection import raw_client
@@ -257,3 +257,10 @@ def test_a_database_that_is_away_only_warns(monkeypatch: pytest.MonkeyPatch, cap
 def test_ordinary_commands_ask_no_server() -> None:
     assert check_stock_redis(databases=None) == []
     assert check_database(databases=None) == []
+
+
+def test_a_sandbox_is_no_provider_for_production(settings: Settings) -> None:
+    settings.SANDBOX = False
+    assert check_no_sandbox(None) == []
+    settings.SANDBOX = True
+    assert [message.id for message in check_no_sandbox(None)] == ["orders.E001"]

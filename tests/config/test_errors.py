@@ -28,7 +28,17 @@ from inventory.errors import (
     UnknownChange,
     UnknownProduct,
 )
-from orders.errors import OrderError, TransitionRefused
+from orders.errors import (
+    HonourRefused,
+    NoticeInvalid,
+    OrderError,
+    OrderNotFound,
+    PayWindowOver,
+    ProviderUnavailable,
+    RefundRefused,
+    TransitionRefused,
+    UnknownProvider,
+)
 from orders.states import OrderState
 from rest.parsers import BodyTooLarge
 from seckill.errors import (
@@ -111,6 +121,13 @@ TOLD: list[tuple[Exception, int, str, dict[str, Any], str | None]] = [
     (ChangeNotAllowed(explanation="it is yours"), 403, "change_not_allowed", {"detail": "it is yours"}, None),
     (AlreadyDecided(state="REJECTED"), 409, "already_decided", {"state": "REJECTED"}, None),
     (TransitionRefused(number="1", to_state=OrderState.PAID), 409, "transition_refused", {}, None),
+    (OrderNotFound(), 404, "not_found", {}, None),
+    (PayWindowOver(), 410, "pay_window_over", {}, None),
+    (UnknownProvider("cash"), 404, "unknown_provider", {}, None),
+    (NoticeInvalid("the signature does not hold"), 400, "notice_invalid", {}, None),
+    (ProviderUnavailable(), 503, "provider_unavailable", {}, "5"),
+    (RefundRefused("at most 1 can be refunded"), 409, "refund_refused", {"detail": "at most 1 can be refunded"}, None),
+    (HonourRefused("a refund is under way"), 409, "honour_refused", {"detail": "a refund is under way"}, None),
 ]
 
 # What does not come from the domain: the servers behind, Django, DRF.

@@ -50,7 +50,10 @@ def test_forward_back_and_forward_again(empty_database: str) -> None:
     made = tables()
     assert made == {model._meta.db_table for app in APPS for model in apps.get_app_config(app).get_models()}
     assert scheduled() == [
+        "orders.ask_due",
+        "orders.deliver_sandbox",
         "orders.expire",
+        "orders.refund_due",
         "seckill.archive_due",
         "seckill.deliver_alerts",
         "seckill.follow_up",

@@ -63,6 +63,12 @@ def test_the_settings_for_production_pass_every_check(servers: PrivateServers) -
     assert "no issues" in done.stdout
 
 
+def test_a_sandbox_fails_the_check_for_production(servers: PrivateServers) -> None:
+    done = start((*MANAGE, "check", "--deploy"), {**servers.environment(), "HTTPS": "1", "SANDBOX": "1"})
+    assert done.returncode == 1
+    assert "(orders.E001) The sandbox payment provider is on" in done.stderr
+
+
 @pytest.mark.usefixtures("evicting")
 def test_the_check_command_names_what_is_unsound(servers: PrivateServers) -> None:
     done = start((*MANAGE, "check", "--database", "default"), servers.environment())

@@ -27,6 +27,8 @@ BAD_WRITES = [
     ("order_closed_at_when_closed", {"closed_at": NOW}, CHECK_VIOLATED),
     ("order_closed_at_when_closed", {"state": "EXPIRED"}, CHECK_VIOLATED),
     ("order_units_due_when_closed", {"units_due_at": NOW}, CHECK_VIOLATED),
+    ("order_units_due_when_closed", {"state": "PAID", "units_due_at": NOW}, CHECK_VIOLATED),
+    ("order_payment_begun_while_unpaid", {"state": "PAID", "payment_begun_at": NOW}, CHECK_VIOLATED),
 ]
 
 

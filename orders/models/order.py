@@ -1,4 +1,4 @@
-"""Tables of the orders."""
+"""Orders and their events."""
 
 from django.conf import settings
 from django.db import models
@@ -12,7 +12,10 @@ from orders.states import CLOSED, OrderState, UnitsTo
 class Order(models.Model):
     """One buyer's order of one SKU.
 
-    ``units_due_at`` is set from the closing until whoever sold the units has taken them back.
+    ``closed_at`` is the instant from which it holds no units any more: it was cancelled, ran out of
+    time, or was paid and is refunded. ``units_due_at`` is set from then until whoever sold the units
+    has taken them back. ``payment_begun_at`` is set while it is unpaid and a payment that was begun
+    at a provider may still bring money; then only the provider's answer lets it close.
     ``number`` is what the outside knows; the primary key stays inside. The price is
     the one the buyer was promised, whatever the catalogue says later. Changed only by
     ``orders.services``, along the table in ``orders.states``.
@@ -28,6 +31,7 @@ class Order(models.Model):
     state = models.CharField(_("state"), max_length=16, choices=OrderState, default=OrderState.PENDING_PAYMENT)
     created_at = models.DateTimeField(_("created at"))
     pay_by_at = models.DateTimeField(_("pay by"))
+    payment_begun_at = models.DateTimeField(_("payment begun at"), null=True, blank=True, editable=False)
     closed_at = models.DateTimeField(_("closed at"), null=True, blank=True)
     units_to = models.CharField(_("units go"), max_length=16, choices=UnitsTo, default=UnitsTo.ON_SALE)
     units_due_at = models.DateTimeField(_("units due since"), null=True, blank=True, editable=False)
@@ -38,16 +42,22 @@ class Order(models.Model):
         indexes = [
             models.Index(fields=["state", "pay_by_at"], name="order_state_pay_by"),
             models.Index(fields=["units_due_at"], name="order_units_due"),
+            models.Index(fields=["buyer", "id"], name="order_of_buyer"),
         ]
         constraints = [
             models.CheckConstraint(condition=Q(units_to__in=UnitsTo.values), name="order_units_to_known"),
             models.CheckConstraint(
                 condition=Q(state__in=sorted(CLOSED), closed_at__isnull=False)
-                | (~Q(state__in=sorted(CLOSED)) & Q(closed_at__isnull=True)),
+                | Q(state=OrderState.PENDING_PAYMENT, closed_at__isnull=True)
+                | Q(state=OrderState.PAID),
                 name="order_closed_at_when_closed",
             ),
             models.CheckConstraint(
                 condition=Q(closed_at__isnull=False) | Q(units_due_at__isnull=True), name="order_units_due_when_closed"
+            ),
+            models.CheckConstraint(
+                condition=Q(state=OrderState.PENDING_PAYMENT) | Q(payment_begun_at__isnull=True),
+                name="order_payment_begun_while_unpaid",
             ),
             models.CheckConstraint(condition=Q(quantity__gte=1), name="order_quantity_positive"),
             models.CheckConstraint(condition=Q(unit_price__gte=0), name="order_unit_price_not_negative"),
@@ -59,7 +69,10 @@ class Order(models.Model):
 
 
 class OrderEvent(models.Model):
-    """One transition of one order; append-only. An order's creation is the order row itself."""
+    """One transition of one order; append-only. An order's creation is the order row itself.
+
+    From PAID to PAID it says that a refund gave the order's units back.
+    """
 
     order = models.ForeignKey(Order, on_delete=models.PROTECT, related_name="events", verbose_name=_("order"))
     from_state = models.CharField(_("from"), max_length=16, choices=OrderState)
