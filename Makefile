@@ -64,6 +64,10 @@ lock: prepare ## Pin anew what requirements*.in ask for.
 migrations: prepare ## Write the migrations that changed models need.
 	$(SERVERS) $(BIN)/python manage.py makemigrations
 
+.PHONY: schema
+schema: prepare ## Write docs/openapi.yaml anew from the views.
+	$(SETTINGS) $(BIN)/python manage.py spectacular --validate --fail-on-warn --file docs/openapi.yaml
+
 clean: ## Remove caches and all data of private servers; .venv stays.
 	@# As root, in a directory closed to others, the servers' data is elsewhere, behind a symlink.
 	@for link in $$(find var -type l -lname '*/seckill-servers-*' 2>/dev/null); do rm -rf "$$(readlink "$$link")"; done

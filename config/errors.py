@@ -29,6 +29,14 @@ from orders.errors import (
 from seckill import errors
 
 
+def _live_order(order: errors.LiveOrder) -> dict[str, Any]:
+    return {
+        "number": order.number,
+        "state": order.state,
+        "pay_by": order.pay_by_at.isoformat() if order.pay_by_at else None,
+    }
+
+
 def _no_extras(_error: Any) -> dict[str, Any]:
     return {}
 
@@ -56,7 +64,7 @@ ANSWERS: Mapping[type[Exception], Answer] = {
         status=HTTPStatus.CONFLICT,
         code="limit_reached",
         title=_("You already have as many as one buyer may have."),
-        extras=lambda error: {"units_held": error.units_held},
+        extras=lambda error: {"units_held": error.units_held, "orders": [_live_order(o) for o in error.orders]},
     ),
     errors.NotStarted: Answer(
         status=HTTPStatus.CONFLICT,

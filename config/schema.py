@@ -18,6 +18,14 @@ _ALWAYS = (HTTPStatus.NOT_ACCEPTABLE, HTTPStatus.TOO_MANY_REQUESTS)
 _WITH_BODY = (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
 
 
+class LiveOrderOutput(serializers.Serializer[None]):
+    """A reservation that counts for the limit."""
+
+    number = serializers.CharField()
+    state = serializers.CharField(help_text="The order's state, or `queued` while there is no order yet.")
+    pay_by = InstantField(allow_null=True)
+
+
 class ProblemOutput(serializers.Serializer[None]):
     """A refusal or failure (RFC 9457). Programs go by ``code``; some codes bring facts of their own besides."""
 
@@ -31,6 +39,7 @@ class ProblemOutput(serializers.Serializer[None]):
     )
     units_left = serializers.IntegerField(required=False, help_text="With `not_enough_left`.")
     units_held = serializers.IntegerField(required=False, help_text="With `limit_reached`.")
+    orders = LiveOrderOutput(many=True, required=False, help_text="With `limit_reached`: the asker's own.")
     opens_in_ms = serializers.IntegerField(required=False, help_text="With `not_started`.")
     seconds_left = serializers.IntegerField(required=False, help_text="With `not_started`; never too few.")
     reason = serializers.CharField(required=False, help_text="With `ticket_denied`.")
@@ -45,6 +54,10 @@ class ProblemsSchema(AutoSchema):
         name = type(self.view).__name__.removesuffix("View")
         words = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).strip("_")
         return f"{words}_{self.method.lower()}"
+
+    def get_serializer_name(self, serializer: serializers.Serializer[Any], direction: Any) -> str:
+        """Name a body without what tells its class apart from others in the code."""
+        return super().get_serializer_name(serializer, direction).removesuffix("Output").removesuffix("Input")
 
     def _get_response_bodies(self, direction: Any = "response") -> dict[str, Any]:
         bodies: dict[str, Any] = super()._get_response_bodies(direction)
@@ -69,7 +82,7 @@ class ProblemsSchema(AutoSchema):
             yield HTTPStatus.BAD_REQUEST
         if "{" in self.path:
             yield HTTPStatus.NOT_FOUND
-        if self.view.permission_classes:
+        if self.view.get_permissions():
             yield HTTPStatus.UNAUTHORIZED
             yield HTTPStatus.FORBIDDEN
 

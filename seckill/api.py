@@ -7,6 +7,7 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.urls import reverse
 from django.utils import timezone
 from rest_framework import serializers
+from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -16,9 +17,10 @@ from rest.answers import private
 from rest.documents import documented
 from rest.fields import TextField, WholeNumberField, YesNoField
 from seckill import errors
-from seckill.api_outputs import AcceptedOutput, StatusOutput, TicketAnswer
+from seckill.api_outputs import AcceptedOutput, OpenPurchasesOutput, StatusOutput, TicketAnswer
 from seckill.conf import LIMITS
 from seckill.errors import TicketInvalid, UnknownOrder
+from seckill.holdings import Holding, open_purchases
 from seckill.polling import PurchaseState, PurchaseStatus, purchase_status
 from seckill.purchase import purchase
 from seckill.tickets import TICKET_LENGTH_MAX, HeldReservation, Wish, read_ticket, ticket_for
@@ -73,11 +75,28 @@ class TicketView(APIView):
         return private(answer, status=HTTPStatus.CREATED if given.is_new else HTTPStatus.OK)
 
 
-class PurchaseView(APIView):
-    """``POST /purchases/``: the hot path. The ticket is who is asking; no session, no SQL."""
+class PurchasesView(APIView):
+    """``/purchases/``: POST is the hot path. The ticket is who is asking; no session, no SQL."""
 
-    authentication_classes = ()
-    permission_classes = ()
+    def get_authenticators(self) -> list[BaseAuthentication]:
+        """Look for a log-in only where a list is asked for."""
+        return super().get_authenticators() if self._is_list() else []
+
+    def get_permissions(self) -> Any:
+        """Let anybody purchase who has a ticket."""
+        return super().get_permissions() if self._is_list() else []
+
+    def _is_list(self) -> bool:
+        # There is no request while the schema is made.
+        return getattr(self.request, "method", None) in {"GET", "HEAD"}
+
+    @documented(answers={200: OpenPurchasesOutput}, tag="purchase")
+    def get(self, request: Request) -> Response:
+        """List what the asker has reserved and not paid, on whatever device he reserved it, newest first."""
+        holdings = open_purchases(buyer_id=int(_buyer(request).pk))
+        is_unknown = any(holding.status.state is PurchaseState.UNKNOWN for holding in holdings)
+        wait = UNKNOWN_RETRY_SECONDS if is_unknown else None
+        return private({"results": [_holding_body(holding) for holding in holdings]}, retry_after_seconds=wait)
 
     @documented(
         takes=PurchaseInput,
@@ -96,6 +115,7 @@ class PurchaseView(APIView):
             errors.Conflict,
             errors.TicketInvalid,
             errors.TicketExpired,
+            errors.PriceChanged,
         ),
         tag="purchase",
     )
@@ -106,7 +126,7 @@ class PurchaseView(APIView):
         accepted = purchase(ticket=body.validated_data["ticket"], quantity=body.validated_data["quantity"])
         answer = {
             "order_no": accepted.order_no,
-            "status_url": reverse("purchase-status", args=[accepted.order_no]),
+            "status_url": _status_url(accepted.order_no),
             "poll_after_ms": LIMITS.poll_after_ms,
         }
         return private(answer, status=HTTPStatus.ACCEPTED)
@@ -147,6 +167,15 @@ def _asker(request: Request, order_no: str) -> int:
     if not request.user.is_authenticated:
         raise UnknownOrder
     return int(request.user.pk)
+
+
+def _status_url(order_no: str) -> str:
+    return reverse("purchase-status", args=[order_no])
+
+
+def _holding_body(holding: Holding) -> dict[str, Any]:
+    status = holding.status
+    return _status_body(status) | {"item": holding.item_id, "status_url": _status_url(status.order_no)}
 
 
 def _status_body(status: PurchaseStatus) -> dict[str, Any]:

@@ -36,6 +36,19 @@ class StatusOutput(serializers.Serializer[None]):
     order = PlacedOrderOutput(required=False, allow_null=True, help_text="With `confirmed` and `returned`.")
 
 
+class OpenPurchaseOutput(StatusOutput):
+    """One reservation that is not paid yet."""
+
+    item = serializers.IntegerField()
+    status_url = serializers.CharField()
+
+
+class OpenPurchasesOutput(serializers.Serializer[None]):
+    """What a buyer has reserved and not paid."""
+
+    results = OpenPurchaseOutput(many=True)
+
+
 class HeldOutput(StatusOutput):
     """What a buyer who asks for a ticket already has."""
 

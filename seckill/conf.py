@@ -23,6 +23,8 @@ class Limits:
     chunk_size: int = 500
     # What one tick of the archive works before it lets the slow queue's other tasks have the worker.
     archive_slice_seconds: int = 40
+    # A buyer has one ticket per item and one per purchase; more than these are not looked through.
+    tickets_looked_at_max: int = 20
     # Units one buyer may ask for in one purchase, whatever the pool's limit.
     quantity_max: int = 1_000
 

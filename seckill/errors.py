@@ -26,11 +26,21 @@ class NotEnoughLeft(PurchaseRefused):
     units_left: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class LiveOrder:
+    """A reservation the buyer holds; ``state`` is the order's, or ``queued`` while there is none yet."""
+
+    number: str
+    state: str
+    pay_by_at: datetime | None
+
+
 @dataclass
 class LimitReached(PurchaseRefused):
-    """Raised when the buyer would hold more than the pool's limit."""
+    """Raised when the buyer would hold more than the pool's limit; ``orders`` are his own."""
 
     units_held: int
+    orders: tuple[LiveOrder, ...] = ()
 
 
 @dataclass

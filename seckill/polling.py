@@ -65,7 +65,9 @@ def purchase_status(*, order_no: str, buyer_id: int) -> PurchaseStatus:
         return _of_receipt(order_no=order_no, receipt=receipt, buyer_id=buyer_id)
     row = Reservation.objects.filter(order_no=order_no).first()
     if row is not None:
-        return _of_reservation(row=row, buyer_id=buyer_id)
+        if row.buyer_id != buyer_id:
+            raise UnknownOrder
+        return status_of_row(row)
     if not Ticket.objects.filter(order_no=order_no, buyer_id=buyer_id).exists():
         raise UnknownOrder
     state = PurchaseState.NOT_RESERVED if is_gate_readable else PurchaseState.UNKNOWN
@@ -85,9 +87,8 @@ def _of_receipt(*, order_no: str, receipt: Receipt, buyer_id: int) -> PurchaseSt
     )
 
 
-def _of_reservation(*, row: Reservation, buyer_id: int) -> PurchaseStatus:
-    if row.buyer_id != buyer_id:
-        raise UnknownOrder
+def status_of_row(row: Reservation) -> PurchaseStatus:
+    """Tell what MySQL knows of a reservation. The caller has checked who is asking."""
     return PurchaseStatus(
         order_no=row.order_no,
         state=_OF_ROW[ReservationState(row.state)],

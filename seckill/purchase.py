@@ -21,6 +21,7 @@ from seckill.errors import (
 )
 from seckill.gate import gate
 from seckill.gate.codes import ReserveCode
+from seckill.holdings import live_orders
 from seckill.models import FlashSale, Reservation
 from seckill.order_numbers import bucket_of
 from seckill.states import SaleState
@@ -58,6 +59,9 @@ def purchase(*, ticket: str, quantity: int) -> Accepted:
         return Accepted(order_no=claims.order_no)
     if reply.code in {ReserveCode.NOT_PREHEATED, ReserveCode.ENDED} and _is_known(claims=claims, quantity=quantity):
         return Accepted(order_no=claims.order_no)
+    if reply.code is ReserveCode.LIMIT_REACHED:
+        orders = live_orders(pool_id=bucket.pool_id, buyer_id=claims.buyer_id)
+        raise LimitReached(units_held=reply.number, orders=orders)
     raise _refusal(code=reply.code, number=reply.number, pool_id=bucket.pool_id)
 
 

@@ -27,14 +27,13 @@ from seckill.errors import (
 )
 from seckill.gate import gate
 from seckill.gate.keys import BucketRef
+from seckill.holdings import live_orders
 from seckill.models import Bucket, Reservation, SaleItem, Ticket
 from seckill.order_numbers import bucket_of, new_order_number
 from seckill.polling import PurchaseState, PurchaseStatus, purchase_status
 from seckill.states import ReservationState, SalePhase, SaleState, sale_phase
 
 TICKET_LENGTH_MAX = 600
-# A buyer has one ticket per item and one per purchase; more than these are not looked through.
-TICKETS_LOOKED_AT_MAX = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,14 +123,17 @@ def ticket_for(*, buyer: AbstractBaseUser, item_id: int, wish: Wish, now: dateti
     if denied is not None:
         raise TicketDenied(reason=denied.reason, until=denied.until)
     if status is not None and status.is_alive and room <= 0:
-        raise LimitReached(units_held=item.pool.limit_per_buyer - room)
+        raise LimitReached(
+            units_held=item.pool.limit_per_buyer - room,
+            orders=live_orders(pool_id=item.pool_id, buyer_id=buyer.pk),
+        )
     return _open_ticket(item=item, buyer=buyer, now=now)
 
 
 def _held_before(*, item: SaleItem, buyer: AbstractBaseUser) -> HeldReservation | None:
     """Return what an older ticket than the last one has bought in the pool, if anything."""
     tickets = Ticket.objects.filter(pool_id=item.pool_id, buyer_id=buyer.pk).order_by("-pk")
-    for order_no in tickets.values_list("order_no", flat=True)[:TICKETS_LOOKED_AT_MAX]:
+    for order_no in tickets.values_list("order_no", flat=True)[: LIMITS.tickets_looked_at_max]:
         status = purchase_status(order_no=order_no, buyer_id=buyer.pk)
         if status.is_alive:
             return HeldReservation(status=status, order=order_by_number(number=order_no), may_buy_more=False)

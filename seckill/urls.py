@@ -8,6 +8,6 @@ urlpatterns = [
     path("sales/", catalogue_api.SaleListView.as_view(), name="sales"),
     path("sales/<int:sale_id>/", catalogue_api.SaleDetailView.as_view(), name="sale"),
     path("items/<int:item_id>/ticket/", api.TicketView.as_view(), name="ticket"),
-    path("purchases/", api.PurchaseView.as_view(), name="purchase"),
+    path("purchases/", api.PurchasesView.as_view(), name="purchase"),
     path("purchases/<str:order_no>/", api.PurchaseStatusView.as_view(), name="purchase-status"),
 ]

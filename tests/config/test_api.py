@@ -83,10 +83,11 @@ def test_not_enough_left() -> None:
 def test_limit_reached() -> None:
     shop = open_sale(limit=2)
     (buyer,) = make_buyers(1)
-    post_purchase(ticket=ticket_of(shop, buyer), quantity=1)
+    first = post_purchase(ticket=ticket_of(shop, buyer), quantity=1)
     answer = post_purchase(ticket=ticket_of(shop, buyer), quantity=2)
     assert refusal(answer) == (409, "limit_reached")
-    assert facts(answer) == {"units_held": 1}
+    own = {"number": first.body["order_no"], "state": "queued", "pay_by": None}
+    assert facts(answer) == {"units_held": 1, "orders": [own]}
 
 
 def test_not_started() -> None:
@@ -181,7 +182,7 @@ def test_a_ticket_that_was_not_signed_here() -> None:
 
 
 def test_other_methods_are_told_so() -> None:
-    for method in ("GET", "PUT", "PATCH", "DELETE"):
+    for method in ("PUT", "PATCH", "DELETE", "OPTIONS"):
         assert refusal(read(Client().generic(method, PURCHASES))) == (405, "method_not_allowed"), method
 
 

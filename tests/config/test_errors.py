@@ -51,6 +51,7 @@ from seckill.errors import (
     Ended,
     GateUnavailable,
     LimitReached,
+    LiveOrder,
     NotEnoughLeft,
     NotPreheated,
     NotStarted,
@@ -82,7 +83,14 @@ UNTIL = datetime(2026, 6, 18, 12, 0, tzinfo=UTC)
 TOLD: list[tuple[Exception, int, str, dict[str, Any], str | None]] = [
     (SoldOut(), 409, "sold_out", {}, None),
     (NotEnoughLeft(units_left=2), 409, "not_enough_left", {"units_left": 2}, None),
-    (LimitReached(units_held=1), 409, "limit_reached", {"units_held": 1}, None),
+    (LimitReached(units_held=1), 409, "limit_reached", {"units_held": 1, "orders": []}, None),
+    (
+        LimitReached(units_held=1, orders=(LiveOrder(number="7", state="PAID", pay_by_at=UNTIL),)),
+        409,
+        "limit_reached",
+        {"units_held": 1, "orders": [{"number": "7", "state": "PAID", "pay_by": "2026-06-18T12:00:00+00:00"}]},
+        None,
+    ),
     (NotStarted(opens_in_ms=1), 409, "not_started", {"opens_in_ms": 1, "seconds_left": 1}, None),
     (NotStarted(opens_in_ms=2000), 409, "not_started", {"opens_in_ms": 2000, "seconds_left": 2}, None),
     (NotStarted(opens_in_ms=2001), 409, "not_started", {"opens_in_ms": 2001, "seconds_left": 3}, None),
