@@ -5,11 +5,12 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import DatabaseError, InterfaceError
 from django.http import Http404
 from rest_framework import exceptions
 from rest_framework.response import Response
+from rest_framework.serializers import as_serializer_error
 from rest_framework.views import set_rollback
 
 from config.errors import ANSWERS
@@ -34,6 +35,8 @@ def problem_response(error: Exception, context: dict[str, Any]) -> Response | No
         error = exceptions.NotFound()
     elif isinstance(error, PermissionDenied):
         error = exceptions.PermissionDenied()
+    elif isinstance(error, ValidationError):
+        error = exceptions.ValidationError(as_serializer_error(error))
     if not isinstance(error, exceptions.APIException):
         return None
     set_rollback()

@@ -114,6 +114,7 @@ ANSWERS: Mapping[type[Exception], Answer] = {
     ),
     errors.UnknownItem: Answer(status=HTTPStatus.NOT_FOUND, code="not_found", title=_("There is no such item.")),
     errors.UnknownSale: Answer(status=HTTPStatus.NOT_FOUND, code="not_found", title=_("There is no such sale.")),
+    errors.UnknownPool: Answer(status=HTTPStatus.NOT_FOUND, code="not_found", title=_("There is no such pool.")),
     errors.UnknownOrder: Answer(status=HTTPStatus.NOT_FOUND, code="not_found", title=_("There is no such order.")),
     errors.SaleNotReady: Answer(
         status=HTTPStatus.CONFLICT,

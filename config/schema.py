@@ -42,6 +42,7 @@ class ProblemOutput(serializers.Serializer[None]):
     orders = LiveOrderOutput(many=True, required=False, help_text="With `limit_reached`: the asker's own.")
     opens_in_ms = serializers.IntegerField(required=False, help_text="With `not_started`.")
     seconds_left = serializers.IntegerField(required=False, help_text="With `not_started`; never too few.")
+    state = serializers.CharField(required=False, help_text="With `already_decided`: where the request stands.")
     reason = serializers.CharField(required=False, help_text="With `ticket_denied`.")
     until = InstantField(required=False, allow_null=True, help_text="With `ticket_denied`, if that passes.")
 

@@ -113,6 +113,10 @@ class UnknownSale(SeckillError):
     """Raised when there is no such sale, or it is a draft."""
 
 
+class UnknownPool(SeckillError):
+    """Raised when there is no such pool."""
+
+
 class UnknownOrder(SeckillError):
     """Raised when an order number is not the asker's, or nobody's."""
 

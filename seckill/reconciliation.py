@@ -81,6 +81,14 @@ def reconcile_bucket(*, bucket: BucketRef, clock: Callable[[], datetime]) -> Buc
     return report
 
 
+def compare_now(*, bucket: BucketRef) -> BucketReport:
+    """Compare as things stand: nothing is settled, repaired or recorded.
+
+    Raises ``GateUnavailable``, ``NotPreheated``, ``CommitsLost``.
+    """
+    return _compare(bucket)
+
+
 def _record(*, report: BucketReport, now: datetime) -> None:
     """Keep the run, and have an incident open exactly while the numbers differ."""
     bucket = report.bucket

@@ -69,6 +69,7 @@ from seckill.errors import (
     TicketInvalid,
     UnknownItem,
     UnknownOrder,
+    UnknownPool,
     UnknownSale,
 )
 from seckill.gate.codes import ReserveCode
@@ -113,6 +114,7 @@ TOLD: list[tuple[Exception, int, str, dict[str, Any], str | None]] = [
         None,
     ),
     (UnknownItem(), 404, "not_found", {}, None),
+    (UnknownPool(), 404, "not_found", {}, None),
     (UnknownSale(), 404, "not_found", {}, None),
     (UnknownProduct(), 404, "not_found", {}, None),
     (UnknownOrder(), 404, "not_found", {}, None),
