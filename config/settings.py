@@ -248,8 +248,14 @@ CELERY_TIMEZONE = TIME_ZONE
 # True lets the one person of a small shop decide on his own requests; every entry says so then.
 ONE_PERSON_SHOP = env.bool("ONE_PERSON_SHOP", default=False)
 
+# Pretended payments, and items that answer every code on purpose: for those who build against the API.
+SANDBOX = env.bool("SANDBOX", default=False)
+
 SECKILL = {
-    "eligibility": env.list("SECKILL_ELIGIBILITY", default=["seckill.eligibility.active_account"]),
+    "eligibility": [
+        *env.list("SECKILL_ELIGIBILITY", default=["seckill.eligibility.active_account"]),
+        *(["seckill.sandbox.rules.members_first"] if SANDBOX else []),
+    ],
     # A sale stays in Redis this long after its end: the tickets' ten minutes, and some for those who still look.
     "archive_delay_minutes": env.int("SECKILL_ARCHIVE_DELAY_MINUTES", default=15),
     "limit_key": env.str("SECKILL_LIMIT_KEY", default="seckill.eligibility.account_key"),
