@@ -6,6 +6,7 @@ from typing import Any
 
 from django.http import JsonResponse
 from django.utils.translation import gettext_lazy as _
+from rest_framework.renderers import JSONRenderer
 from rest_framework.response import Response
 
 from config.errors import Answer
@@ -75,9 +76,20 @@ def problem_body(answer: Answer, extras: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+class ProblemResponse(Response):
+    """A problem is JSON, also where the view it comes from speaks HTML or YAML."""
+
+    @property
+    def rendered_content(self) -> str:
+        """Render the body."""
+        self["Content-Type"] = CONTENT_TYPE
+        rendered: bytes = JSONRenderer().render(self.data)
+        return rendered.decode()
+
+
 def problem(answer: Answer, extras: Mapping[str, Any]) -> Response:
     """Make the answer of a view; never cacheable, with Retry-After where waiting helps."""
-    response = Response(problem_body(answer, extras), status=answer.status, content_type=CONTENT_TYPE)
+    response = ProblemResponse(problem_body(answer, extras), status=answer.status, content_type=CONTENT_TYPE)
     for name, value in _headers(answer).items():
         response[name] = value
     return response

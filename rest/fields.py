@@ -8,6 +8,10 @@ from rest_framework import serializers
 
 _DIGITS = re.compile(r"0|[1-9][0-9]{0,17}", re.ASCII)
 
+# What an instant ends with.
+_OFFSET = re.compile(r"[0-9](Z|[+-][0-9]{2}:[0-9]{2})\Z", re.ASCII)
+INSTANT_LENGTH_MAX = 40
+
 
 class WholeNumberField(serializers.IntegerField):
     """A JSON integer, and nothing that merely looks like one: 1.0, "1", true are refused."""
@@ -51,6 +55,12 @@ class YesNoField(serializers.BooleanField):
 
 class InstantField(serializers.DateTimeField):
     """An instant with its offset, as ``datetime.isoformat`` writes it: one spelling in the whole API."""
+
+    def to_internal_value(self, value: Any) -> datetime:
+        """Return the instant or raise ``ValidationError``; without an offset nobody knows which one is meant."""
+        if type(value) is not str or len(value) > INSTANT_LENGTH_MAX or _OFFSET.search(value) is None:
+            self.fail("invalid", format="2026-06-18T20:00:00+08:00")
+        return super().to_internal_value(value)
 
     def to_representation(self, value: datetime) -> str:
         """Return the text."""

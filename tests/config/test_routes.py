@@ -1,5 +1,6 @@
 """A walk over every route of the API: what caches are told, the id of the request, the form of errors."""
 
+import json
 from collections.abc import Iterator
 from functools import cache
 
@@ -63,6 +64,7 @@ def test_every_answer_tells_caches_what_to_do(method: str) -> None:
                 assert "Cookie" not in response["Vary"], where
             if response.status_code >= 400:
                 assert response["Content-Type"] == "application/problem+json", where
+                assert method == "HEAD" or json.loads(response.content)["status"] == response.status_code, where
 
 
 @pytest.mark.slow
