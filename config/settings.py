@@ -279,7 +279,6 @@ PUBLIC_URL = env.str("PUBLIC_URL", default="http://127.0.0.1:8000").rstrip("/")
 PAYMENT_RETURN_PATH = env.str("PAYMENT_RETURN_PATH", default="/orders/{number}/")
 
 # The sandbox provider takes no money and lets anybody "pay"; never on where orders are real.
-SANDBOX = env.bool("SANDBOX", default=False)
 SANDBOX_SECRET = env.str("SANDBOX_SECRET", default="")
 SANDBOX_NOTIFY_URL = env.str("SANDBOX_NOTIFY_URL", default=f"{PUBLIC_URL}/api/v1/payments/sandbox/notify/")
 

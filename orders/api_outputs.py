@@ -40,7 +40,7 @@ class OrderOutput(serializers.Serializer[None]):
     unit_price = serializers.CharField(help_text=AMOUNT_HELP)
     amount = serializers.CharField(help_text=AMOUNT_HELP)
     created_at = InstantField()
-    pay_by_at = InstantField()
+    pay_by = InstantField()
     closed_at = InstantField(allow_null=True, help_text="Since when the order holds no units any more.")
     payments = PaymentOutput(many=True)
 
@@ -71,7 +71,7 @@ def order_body(order: OrderDetail) -> dict[str, Any]:
         "unit_price": str(order.unit_price),
         "amount": str(order.amount),
         "created_at": order.created_at.isoformat(),
-        "pay_by_at": order.pay_by_at.isoformat(),
+        "pay_by": order.pay_by_at.isoformat(),
         "closed_at": order.closed_at.isoformat() if order.closed_at else None,
         "payments": [_payment_body(payment) for payment in order.payments],
     }

@@ -54,7 +54,7 @@ def test_an_order_says_what_its_buyer_wants_to_know(order: Order, buyer: Client)
         "unit_price": "1499.00",
         "amount": "1499.00",
         "created_at": order.created_at.isoformat(),
-        "pay_by_at": order.pay_by_at.isoformat(),
+        "pay_by": order.pay_by_at.isoformat(),
         "closed_at": None,
         "payments": [],
     }
