@@ -1,5 +1,6 @@
 """Law 10 on sale: a delta reaches both stores once, whatever dies, is rebuilt or comes late in between."""
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -15,7 +16,7 @@ from inventory.services import WAREHOUSE
 from seckill import adjusting, followup, reconciliation
 from seckill.adjusting import apply_item_adjustment, pending_item_adjustments
 from seckill.change_tables import ItemAdjustment
-from seckill.errors import GateUnavailable
+from seckill.errors import ArchiveWaits, GateUnavailable
 from seckill.followup import follow_up
 from seckill.gate import changing
 from seckill.gate.changing import Adjusted
@@ -25,7 +26,10 @@ from seckill.rebuild import rebuild_bucket
 from seckill.reconciliation import Verdict, reconcile_bucket
 from seckill.repair import reconcile_and_repair
 from seckill.settlement import settle_bucket
+from seckill.tasks import follow_up_changes, reconcile_one
 from tests.support.aliases import NOWHERE, point
+from tests.support.archive import archive, end
+from tests.support.broker import broker
 from tests.support.die import run_and_die
 from tests.support.people import person
 from tests.support.shop import Shop, buy, make_tickets, open_sale
@@ -143,14 +147,14 @@ def test_before_the_approval_nothing_happens() -> None:
 
 @pytest.mark.parametrize("delta", [+1, -1])
 def test_workers_at_once_apply_each_change_once(delta: int) -> None:
-    """CASES 7: eight changes, taken up by eight who do not know of each other, add up exactly."""
+    """CASES 7: four changes, taken up by four who do not know of each other, add up exactly."""
     shop = stocked_sale()
-    for _ in range(8):
+    for _ in range(4):
         ask(shop, delta)
-    run_together(lambda _: follow_up(clock=timezone.now), range(8))
+    run_together(lambda _: follow_up(clock=timezone.now), range(4))
     while pending_item_adjustments():
         follow_up(clock=timezone.now)
-    assert_state(shop, allocated=10 + 8 * delta, left=10 + 8 * delta, on_hand=10 - 8 * delta)
+    assert_state(shop, allocated=10 + 4 * delta, left=10 + 4 * delta, on_hand=10 - 4 * delta)
 
 
 def test_below_what_is_sold_is_refused_with_what_is_possible() -> None:
@@ -206,6 +210,39 @@ def test_the_archive_begins_between_the_halves(
     assert apply(change_id) is state
     assert dump(shop.bucket) == before
     assert ItemBucket.objects.get().allocated == allocated
+
+
+@pytest.mark.parametrize("delta", [+5, -5])
+@pytest.mark.parametrize("stop", [redis_away, stop_before_the_end])
+def test_the_archive_waits_until_a_half_made_adjustment_is_finished(
+    delta: int, stop: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would tell of a difference between the stores that nobody made."""
+    shop = stocked_sale()
+    sell(shop, 2)
+    change_id = ask(shop, delta)
+    with monkeypatch.context() as patch:
+        stop(patch)
+        apply(change_id)
+    end(shop)
+    with pytest.raises(ArchiveWaits, match="an approved change is being applied"):
+        archive(shop)
+    assert apply(change_id) is ChangeState.APPLIED
+    run = archive(shop)
+    assert run.manifest["leftovers"] == {str(shop.item.pk): 8 + delta}
+    assert run.manifest["items"][str(shop.item.pk)]["drift"] == 0
+    assert Stock.objects.get(sku=shop.item.sku).on_hand == balance(account=WAREHOUSE) == 18
+    assert balance(account=f"item:{shop.item.pk}:0") == 0
+    assert not Incident.objects.exists()
+
+
+def test_an_adjustment_approved_before_the_archive_is_refused_after_it() -> None:
+    shop = stocked_sale()
+    change_id = ask(shop, +5)
+    end(shop)
+    archive(shop)
+    assert apply(change_id) is ChangeState.REFUSED
+    assert Stock.objects.get(sku=shop.item.sku).on_hand == balance(account=WAREHOUSE) == 20
 
 
 STEPS = [
@@ -401,7 +438,23 @@ def test_the_reconciliation_that_follows_is_linked() -> None:
     assert follow_up(clock=timezone.now) == []
 
 
-def test_a_change_that_cannot_be_finished_is_told_of(settings: Settings) -> None:
+def test_the_task_has_what_it_changed_reconciled() -> None:
+    """The message is in the broker with the change; without a worker the next run sends another."""
+    shop = stocked_sale()
+    ask(shop, +5)
+    follow_up_changes()
+    with broker() as client:
+        (message,) = client.lrange("slow", 0, -1)
+    assert json.loads(message)["headers"]["task"] == "seckill.reconcile_one"
+    assert json.loads(message)["headers"]["argsrepr"] == f"({shop.pool.pk}, 0)"
+    reconcile_one(shop.pool.pk, 0)
+    assert ItemAdjustment.objects.get().reconciliation is not None
+    follow_up_changes()
+    with broker() as client:
+        assert client.llen("slow") == 1
+
+
+def test_a_change_that_cannot_be_finished_is_told_of() -> None:
     shop = stocked_sale()
     ask(shop, +5)
     with pytest.MonkeyPatch.context() as patch:

@@ -247,7 +247,7 @@ def test_withdrawn_while_a_claim_of_its_own_ran_out(monkeypatch: pytest.MonkeyPa
 
 
 def race(shop: Shop, withdraw_it: Callable[[Shop], str], tickets: list[str]) -> tuple[str, list[str]]:
-    """Eight first purchases and a withdrawal at once; return what became of each."""
+    """First purchases and a withdrawal at once; return what became of each."""
 
     def act(wish: str) -> str:
         return buy(wish) if wish else withdraw_it(shop)
@@ -259,9 +259,9 @@ def race(shop: Shop, withdraw_it: Callable[[Shop], str], tickets: list[str]) -> 
 def test_a_first_purchase_and_a_withdrawal_at_once() -> None:
     """Either the purchase wins and the sale stays on, or the withdrawal does and nobody holds anything."""
     ends = set()
-    for _ in range(8):
+    for _ in range(3):
         shop = open_sale()
-        withdrawn, answers = race(shop, withdraw, make_tickets(shop, 8))
+        withdrawn, answers = race(shop, withdraw, make_tickets(shop, 6))
         ends.add(withdrawn)
         if withdrawn == "withdrawn":
             assert set(answers) == {"NotPreheated"}
