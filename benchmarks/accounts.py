@@ -20,6 +20,9 @@ from django.utils.crypto import get_random_string
 from benchmarks.servers.account import Account
 from benchmarks.servers.directory import write_private
 
+# The one that knows passwords; the other of the settings only looks on.
+MODEL_BACKEND = "django.contrib.auth.backends.ModelBackend"
+
 OPERATOR = "operator"
 CSRF_SECRET_LENGTH = 32  # Django's; a header may carry the cookie's secret as it is.
 CHUNK = 1_000
@@ -66,7 +69,7 @@ def log_in(users: Sequence[User]) -> list[Login]:
         login = Login(user_id=user.pk, session=_session_key(), csrf=get_random_string(CSRF_SECRET_LENGTH))
         sessions[f"{SessionStore.cache_key_prefix}{login.session}"] = {
             SESSION_KEY: str(user.pk),
-            BACKEND_SESSION_KEY: settings.AUTHENTICATION_BACKENDS[0],
+            BACKEND_SESSION_KEY: MODEL_BACKEND,
             HASH_SESSION_KEY: user.get_session_auth_hash(),
         }
         logins.append(login)

@@ -8,6 +8,14 @@ from typing import Any
 from django.utils.translation import gettext_lazy as _
 from django_stubs_ext import StrOrPromise
 
+from accounts.errors import (
+    Blocked,
+    ExternalLoginOff,
+    LockedOut,
+    RegistrationRefused,
+    TokenInvalid,
+    WrongCredentials,
+)
 from inventory.errors import (
     AlreadyDecided,
     ChangeNotAllowed,
@@ -112,6 +120,20 @@ ANSWERS: Mapping[type[Exception], Answer] = {
         title=_("You cannot take part in this sale."),
         extras=lambda error: {"reason": error.reason, "until": error.until and error.until.isoformat()},
     ),
+    errors.ChallengeRequired: Answer(
+        status=HTTPStatus.FORBIDDEN, code="challenge_required", title=_("Please solve this item's challenge first.")
+    ),
+    errors.ChallengeFailed: Answer(
+        status=HTTPStatus.FORBIDDEN,
+        code="challenge_failed",
+        title=_("This proof is not good for a ticket; please ask for a new challenge."),
+    ),
+    errors.ChallengeTooEarly: Answer(
+        status=HTTPStatus.TOO_MANY_REQUESTS,
+        code="challenge_too_early",
+        title=_("Your waiting time is not over yet."),
+        retry_after_seconds=5,
+    ),
     errors.UnknownItem: Answer(status=HTTPStatus.NOT_FOUND, code="not_found", title=_("There is no such item.")),
     errors.UnknownSale: Answer(status=HTTPStatus.NOT_FOUND, code="not_found", title=_("There is no such sale.")),
     errors.UnknownPool: Answer(status=HTTPStatus.NOT_FOUND, code="not_found", title=_("There is no such pool.")),
@@ -157,6 +179,30 @@ ANSWERS: Mapping[type[Exception], Answer] = {
         code="unavailable",
         title=_("The shop is checking its books."),
         retry_after_seconds=30,
+    ),
+    Blocked: Answer(status=HTTPStatus.FORBIDDEN, code="blocked", title=_("You cannot use this shop.")),
+    WrongCredentials: Answer(
+        status=HTTPStatus.UNAUTHORIZED, code="wrong_credentials", title=_("Name and password do not belong together.")
+    ),
+    TokenInvalid: Answer(
+        status=HTTPStatus.UNAUTHORIZED,
+        code="token_invalid",
+        title=_("This token is not valid any more; please log in."),
+    ),
+    LockedOut: Answer(
+        status=HTTPStatus.TOO_MANY_REQUESTS,
+        code="locked_out",
+        title=_("Too many wrong passwords. Please try again later."),
+        retry_after_seconds=900,
+    ),
+    ExternalLoginOff: Answer(
+        status=HTTPStatus.NOT_FOUND, code="not_found", title=_("This shop knows no other log-in service.")
+    ),
+    RegistrationRefused: Answer(
+        status=HTTPStatus.BAD_REQUEST,
+        code="bad_request",
+        title=_("No account can be made of this."),
+        extras=lambda error: {"errors": error.errors},
     ),
     UnknownProduct: Answer(status=HTTPStatus.NOT_FOUND, code="not_found", title=_("There is no such product.")),
     NotEnoughOnHand: Answer(

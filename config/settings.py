@@ -3,6 +3,7 @@
 Required: ``SECRET_KEY``, ``DATABASE_URL``, ``STOCK_REDIS_URL``, ``CACHE_REDIS_URL``.
 """
 
+from datetime import timedelta
 from email.utils import getaddresses
 from pathlib import Path
 
@@ -34,6 +35,7 @@ INSTALLED_APPS = [
     "seckill",
     "orders",
     "inventory",
+    "accounts",
     "rest",
     "django.contrib.admin",
     "django.contrib.auth",
@@ -45,6 +47,10 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "corsheaders",
+    "csp",
+    "axes",
+    "rest_framework_simplejwt",
+    "rest_framework_simplejwt.token_blacklist",
     "django_celery_beat",
 ]
 
@@ -61,6 +67,8 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "axes.middleware.AxesMiddleware",
 ]
 
 ROOT_URLCONF = "config.urls"
@@ -133,6 +141,57 @@ CACHES = {
 SESSION_ENGINE = "django.contrib.sessions.backends.cache"
 SESSION_CACHE_ALIAS = "default"
 
+# Axes looks on, and refuses who has guessed too often; the other one knows the passwords.
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "/"
+
+# By name and address together: by the name alone a rival could lock a buyer out at 19:59, by the address alone
+# a whole city block behind one carrier's gateway.
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_FAILURE_LIMIT = 10
+AXES_COOLOFF_TIME = timedelta(minutes=15)
+# An honest buyer who keeps trying is let in again after the first fifteen minutes.
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
+AXES_RESET_ON_SUCCESS = True
+AXES_DISABLE_ACCESS_LOG = True
+AXES_VERBOSE = False
+AXES_CLIENT_IP_CALLABLE = "rest.addresses.client_address_text"
+AXES_LOCKOUT_TEMPLATE = "registration/locked_out.html"
+
+# How many proxies of the shop's own stand in front and append to X-Forwarded-For; 0: it is not looked at.
+TRUSTED_PROXIES = env.int("TRUSTED_PROXIES", default=0)
+
+# Calls of one account, or of one address where nobody is logged in; an address may be a whole city block.
+THROTTLES = {
+    "any": env.str("THROTTLE_ANY", default="300/10 seconds"),
+    "ticket": env.str("THROTTLE_TICKET", default="30/10 seconds"),
+    "public": env.str("THROTTLE_PUBLIC", default="2000/10 seconds"),
+    "challenge_wait": env.str("THROTTLE_CHALLENGE_WAIT", default="60/10 minutes"),
+    "login": env.str("THROTTLE_LOGIN", default="60/minute"),
+    "register": env.str("THROTTLE_REGISTER", default="60/hour"),
+    "password_reset": env.str("THROTTLE_PASSWORD_RESET", default="30/hour"),
+    "password_reset_mail": env.str("THROTTLE_PASSWORD_RESET_MAIL", default="5/hour"),
+}
+# Calls that come with a ticket, per ticket and process.
+THROTTLES_PER_SECOND = {
+    "purchase": env.int("THROTTLE_PURCHASE", default=20),
+    "poll": env.int("THROTTLE_POLL", default=20),
+}
+
+# Dotted path of a function from the code of a log-in service to an ``ExternalAccount`` or None; empty: there is none.
+EXTERNAL_LOGIN = env.str("EXTERNAL_LOGIN", default="")
+
+SIMPLE_JWT = {
+    "ACCESS_TOKEN_LIFETIME": timedelta(minutes=15),
+    "REFRESH_TOKEN_LIFETIME": timedelta(days=14),
+    "ROTATE_REFRESH_TOKENS": True,
+    "BLACKLIST_AFTER_ROTATION": True,
+    # A new password voids the tokens of the old one.
+    "CHECK_REVOKE_TOKEN": True,
+    "AUDIENCE": "shop",
+}
+
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
@@ -141,7 +200,10 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["rest.sessions.SessionAuthentication"],
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "rest_framework_simplejwt.authentication.JWTAuthentication",
+        "rest.sessions.SessionAuthentication",
+    ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_PARSER_CLASSES": ["rest.parsers.StrictJsonParser"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
@@ -206,6 +268,22 @@ SESSION_COOKIE_SECURE = IS_HTTPS
 CSRF_COOKIE_SECURE = IS_HTTPS
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
+# Everything from here, nothing inline.
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'none'"],
+        "script-src": ["'self'"],
+        "style-src": ["'self'"],
+        "img-src": ["'self'", "data:"],
+        "font-src": ["'self'"],
+        "connect-src": ["'self'"],
+        "manifest-src": ["'self'"],
+        "worker-src": ["'self'"],
+        "form-action": ["'self'"],
+        "base-uri": ["'none'"],
+        "frame-ancestors": ["'none'"],
+    }
+}
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1_000_000
 
 CELERY_BROKER_URL = env.str("BROKER_URL", default=env.str("CACHE_REDIS_URL"))
@@ -238,6 +316,7 @@ CELERY_TASK_ROUTES = {
     "seckill.reconcile_one": {"queue": "slow"},
     "seckill.deliver_alerts": {"queue": "alerts"},
     "seckill.archive_due": {"queue": "slow"},
+    "accounts.forget_tokens": {"queue": "slow"},
 }
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
@@ -307,6 +386,7 @@ LOGGING = {
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "structured"}},
     # Django warns of every 4xx; a rush is made of refusals, and each would be a line.
-    "loggers": {"django.request": {"level": "ERROR"}},
+    # Axes tells of each log-in; a rush begins with thousands.
+    "loggers": {"django.request": {"level": "ERROR"}, "axes": {"level": "WARNING"}},
     "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="INFO")},
 }

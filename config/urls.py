@@ -10,6 +10,8 @@ from config.health import health
 urlpatterns = [
     path("admin/", admin.site.urls),
     path("api/v1/", include("rest.urls")),
+    path("accounts/", include("accounts.pages_urls")),
+    path("api/v1/", include("accounts.urls")),
     path("api/v1/", include("inventory.urls")),
     path("api/v1/", include("seckill.urls")),
     path("api/v1/", include("orders.urls")),

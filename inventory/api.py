@@ -5,11 +5,11 @@ from typing import Any
 from django.http.response import HttpResponseBase
 from rest_framework import serializers
 from rest_framework.request import Request
-from rest_framework.views import APIView
 
 from inventory.catalogue import product_by_id, product_with_skus, shown_products, shown_skus, sku_view
 from inventory.errors import UnknownProduct
 from rest.answers import public
+from rest.calls import ApiView
 from rest.documents import documented
 from rest.fields import DigitsField
 from rest.pages import PageQuery, page_of, read_query
@@ -74,11 +74,12 @@ class SkuQuery(PageQuery):
     code = serializers.CharField(required=False, max_length=64)
 
 
-class ProductListView(APIView):
+class ProductListView(ApiView):
     """``GET /products/``."""
 
     authentication_classes = ()
     permission_classes = ()
+    throttle_scope = "public"
 
     @documented(answers={200: ProductPageOutput, 304: None}, query=ProductQuery, tag="catalogue")
     def get(self, request: Request) -> HttpResponseBase:
@@ -88,11 +89,12 @@ class ProductListView(APIView):
         return public(request=request, body=ProductPageOutput(page).data, max_age_seconds=MAX_AGE_SECONDS)
 
 
-class ProductDetailView(APIView):
+class ProductDetailView(ApiView):
     """``GET /products/{id}/``."""
 
     authentication_classes = ()
     permission_classes = ()
+    throttle_scope = "public"
 
     @documented(answers={200: ProductDetailOutput, 304: None}, raises=(UnknownProduct,), tag="catalogue")
     def get(self, request: Request, product_id: int) -> HttpResponseBase:
@@ -101,11 +103,12 @@ class ProductDetailView(APIView):
         return public(request=request, body=body, max_age_seconds=MAX_AGE_SECONDS)
 
 
-class SkuListView(APIView):
+class SkuListView(ApiView):
     """``GET /skus/``."""
 
     authentication_classes = ()
     permission_classes = ()
+    throttle_scope = "public"
 
     @documented(answers={200: SkuPageOutput, 304: None}, query=SkuQuery, tag="catalogue")
     def get(self, request: Request) -> HttpResponseBase:

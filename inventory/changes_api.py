@@ -8,7 +8,6 @@ from django.utils import timezone
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from inventory import errors
 from inventory.adjusting import apply_stock_adjustment
@@ -24,6 +23,7 @@ from inventory.changes import (
 )
 from inventory.models import StockAdjustment
 from rest.answers import private
+from rest.calls import ApiView
 from rest.documents import documented
 from rest.fields import InstantField, TextField, WholeNumberField
 from rest.pages import PageQuery, page_of, read_query
@@ -68,7 +68,7 @@ class ChangeOutput(serializers.Serializer[Any]):
         return may_decide(change=change, by=self.context["by"])
 
 
-class ChangesView(APIView):
+class ChangesView(ApiView):
     """Base: the requests of one table, newest first, and a new one."""
 
     permission_classes = (IsStaff,)
@@ -97,7 +97,7 @@ class ChangesView(APIView):
         return private(self.output(change, context={"by": request.user}).data, status=HTTPStatus.CREATED)
 
 
-class DecisionView(APIView):
+class DecisionView(ApiView):
     """Base: a second person's yes or no."""
 
     permission_classes = (IsStaff,)

@@ -8,7 +8,6 @@ from drf_spectacular.utils import OpenApiResponse
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from orders.api_outputs import BegunOutput, OrderOutput, OrderPageOutput, order_body
 from orders.conf import LIMITS
@@ -27,6 +26,7 @@ from orders.services.notices import take_notice
 from orders.services.paying import begin_payment
 from orders.states import OrderState
 from rest.answers import private
+from rest.calls import ApiView
 from rest.documents import documented
 from rest.fields import TextField
 from rest.parsers import BODY_BYTES_MAX, BodyTooLarge
@@ -48,7 +48,7 @@ class PayInput(serializers.Serializer[None]):
     provider = TextField(max_length=32, required=False)
 
 
-class OrdersView(APIView):
+class OrdersView(ApiView):
     """``GET /orders/``: the asker's orders, newest first, page by page."""
 
     @documented(query=OrdersQuery, answers={200: OrderPageOutput}, raises=(OrderNotFound,), tag="orders")
@@ -63,7 +63,7 @@ class OrdersView(APIView):
         return private({"results": [order_body(order) for order in page], "next": following})
 
 
-class OrderDetailView(APIView):
+class OrderDetailView(ApiView):
     """``GET /orders/{number}/``: one order with its money; 404 for everybody whose order it is not."""
 
     @documented(answers={200: OrderOutput}, raises=(OrderNotFound,), tag="orders")
@@ -72,7 +72,7 @@ class OrderDetailView(APIView):
         return private(order_body(order_of_buyer(number=number, buyer_id=_buyer_id(request))))
 
 
-class PayView(APIView):
+class PayView(ApiView):
     """``POST /orders/{number}/pay/``: begin to pay, or go on."""
 
     @documented(
@@ -94,7 +94,7 @@ class PayView(APIView):
         return private({"number": begun.number, "pay_url": begun.pay_url})
 
 
-class CancelView(APIView):
+class CancelView(ApiView):
     """``POST /orders/{number}/cancel/``: cancel an unpaid order; a repeat gets the same answer."""
 
     @documented(
@@ -112,9 +112,10 @@ class CancelView(APIView):
         return private(order_body(order_of_buyer(number=number, buyer_id=buyer_id)))
 
 
-class NotifyView(APIView):
+class NotifyView(ApiView):
     """``POST /payments/{provider}/notify/``: from providers, who prove themselves by their signature."""
 
+    throttle_scope = "public"
     authentication_classes = ()
     permission_classes = ()
 

@@ -4,9 +4,9 @@ from django.utils import timezone
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from rest.answers import private
+from rest.calls import ApiView
 from rest.documents import documented
 from rest.fields import InstantField
 
@@ -26,7 +26,7 @@ class TimeOutput(serializers.Serializer[None]):
     server_time_ms = serializers.IntegerField(help_text="The same, in milliseconds since 1970.")
 
 
-class MeView(APIView):
+class MeView(ApiView):
     """``GET /me/``."""
 
     @documented(answers={200: MeOutput}, tag="account")
@@ -36,11 +36,12 @@ class MeView(APIView):
         return private({"id": user.pk, "username": user.get_username(), "is_operator": user.is_staff})
 
 
-class TimeView(APIView):
+class TimeView(ApiView):
     """``GET /time/``: no cache keeps it, so that clocks can be set by it."""
 
     authentication_classes = ()
     permission_classes = ()
+    throttle_scope = "public"
 
     @documented(answers={200: TimeOutput}, tag="catalogue")
     def get(self, request: Request) -> Response:

@@ -8,22 +8,28 @@ from django.urls import reverse
 from django.utils import timezone
 from rest_framework import serializers
 from rest_framework.authentication import BaseAuthentication
+from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
+from accounts.errors import Blocked
+from accounts.permissions import NotBlocked
 from orders.selectors import OrderView
+from rest.addresses import client_network
 from rest.answers import private
+from rest.calls import ApiView
 from rest.documents import documented
 from rest.fields import TextField, WholeNumberField, YesNoField
+from rest.throttles import throttle, throttle_in_process, throttle_key
 from seckill import errors
-from seckill.api_outputs import AcceptedOutput, OpenPurchasesOutput, StatusOutput, TicketAnswer
+from seckill.api_outputs import AcceptedOutput, ChallengeOutput, OpenPurchasesOutput, StatusOutput, TicketAnswer
+from seckill.challenges import PROOF_LENGTH_MAX, ChallengeKind, waiting_pass_for, work_for
 from seckill.conf import LIMITS
 from seckill.errors import TicketInvalid, UnknownOrder
 from seckill.holdings import Holding, open_purchases
 from seckill.polling import PurchaseState, PurchaseStatus, purchase_status
 from seckill.purchase import purchase
-from seckill.tickets import TICKET_LENGTH_MAX, HeldReservation, Wish, read_ticket, ticket_for
+from seckill.tickets import TICKET_LENGTH_MAX, HeldReservation, Wish, item_with_sale, read_ticket, ticket_for
 
 TICKET_SCHEME = "Ticket "
 UNKNOWN_RETRY_SECONDS = 2
@@ -40,10 +46,43 @@ class TicketInput(serializers.Serializer[None]):
     """Body of a ticket request; may be empty."""
 
     another = YesNoField(default=False)
+    proof = TextField(
+        max_length=PROOF_LENGTH_MAX, default="", help_text="The solved challenge, or a waiting pass, where asked for."
+    )
 
 
-class TicketView(APIView):
+class ChallengeQuery(serializers.Serializer[None]):
+    """What the query string of a challenge may say."""
+
+    kind = serializers.ChoiceField(choices=[kind.value for kind in ChallengeKind], default=ChallengeKind.WORK.value)
+
+
+class ChallengeView(ApiView):
+    """``GET /items/{id}/challenge/``: what a ticket costs where a sale has the switch on."""
+
+    permission_classes = (IsAuthenticated, NotBlocked)
+    throttle_scope = "ticket"
+
+    @documented(
+        query=ChallengeQuery, answers={200: ChallengeOutput}, raises=(errors.UnknownItem, Blocked), tag="purchase"
+    )
+    def get(self, request: Request, item_id: int) -> Response:
+        """Give a proof of work to solve, or with ``kind=wait`` a pass that is good after a while."""
+        query = ChallengeQuery(data=request.query_params.dict())
+        query.is_valid(raise_exception=True)
+        item, buyer_id = item_with_sale(item_id=item_id), _buyer(request).pk
+        if query.validated_data["kind"] == ChallengeKind.WAIT:
+            throttle_key(scope="challenge_wait", key=client_network(request._request))  # noqa: SLF001
+            proof = waiting_pass_for(item_id=item.pk, buyer_id=buyer_id)
+            return private({"kind": "wait", "proof": proof, "wait_seconds": LIMITS.challenge_wait_seconds})
+        return private({"kind": "work", **work_for(item_id=item.pk, buyer_id=buyer_id, now=timezone.now())})
+
+
+class TicketView(ApiView):
     """``POST /items/{id}/ticket/``: the cold path, before the rush."""
+
+    permission_classes = (IsAuthenticated, NotBlocked)
+    throttle_scope = "ticket"
 
     @documented(
         takes=TicketInput,
@@ -54,6 +93,10 @@ class TicketView(APIView):
             errors.Ended,
             errors.TicketDenied,
             errors.LimitReached,
+            errors.ChallengeRequired,
+            errors.ChallengeFailed,
+            errors.ChallengeTooEarly,
+            Blocked,
         ),
         tag="purchase",
     )
@@ -62,7 +105,13 @@ class TicketView(APIView):
         body = TicketInput(data=request.data)
         body.is_valid(raise_exception=True)
         wish = Wish.ANOTHER if body.validated_data["another"] else Wish.FIRST
-        given = ticket_for(buyer=_buyer(request), item_id=item_id, wish=wish, now=timezone.now())
+        given = ticket_for(
+            buyer=_buyer(request),
+            item_id=item_id,
+            wish=wish,
+            now=timezone.now(),
+            proof=body.validated_data["proof"],
+        )
         if isinstance(given, HeldReservation):
             answer = _status_body(given.status) | {"may_buy_more": given.may_buy_more}
             return private(answer)
@@ -75,8 +124,16 @@ class TicketView(APIView):
         return private(answer, status=HTTPStatus.CREATED if given.is_new else HTTPStatus.OK)
 
 
-class PurchasesView(APIView):
+class PurchasesView(ApiView):
     """``/purchases/``: POST is the hot path. The ticket is who is asking; no session, no SQL."""
+
+    throttle_scope = None
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Count who asks for a list; a purchase is counted by its ticket."""
+        if self._is_list():
+            throttle(scope="any", request=request)
+        super().initial(request, *args, **kwargs)
 
     def get_authenticators(self) -> list[BaseAuthentication]:
         """Look for a log-in only where a list is asked for."""
@@ -123,6 +180,7 @@ class PurchasesView(APIView):
         """Answer 202 with the order number, the same for every repeat."""
         body = PurchaseInput(data=request.data)
         body.is_valid(raise_exception=True)
+        throttle_in_process(scope="purchase", key=body.validated_data["ticket"])
         accepted = purchase(ticket=body.validated_data["ticket"], quantity=body.validated_data["quantity"])
         answer = {
             "order_no": accepted.order_no,
@@ -132,10 +190,19 @@ class PurchasesView(APIView):
         return private(answer, status=HTTPStatus.ACCEPTED)
 
 
-class PurchaseStatusView(APIView):
+class PurchaseStatusView(ApiView):
     """``GET /purchases/{order_no}/``: what became of it; by ``Authorization: Ticket …`` or by session."""
 
     permission_classes = ()
+    throttle_scope = None
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Count polls in the process, by what they bring."""
+        if bearer := request.headers.get("Authorization"):
+            throttle_in_process(scope="poll", key=bearer)
+        else:
+            throttle(scope="any", request=request)
+        super().initial(request, *args, **kwargs)
 
     @documented(
         answers={200: StatusOutput},

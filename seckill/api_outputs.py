@@ -5,7 +5,21 @@ from rest_framework import serializers
 
 from orders.states import OrderState
 from rest.fields import InstantField
+from seckill.challenges import ChallengeKind
 from seckill.polling import PurchaseState
+
+
+class ChallengeOutput(serializers.Serializer[None]):
+    """A challenge in ALTCHA's form (version 1), or a waiting pass."""
+
+    kind = serializers.ChoiceField(choices=[kind.value for kind in ChallengeKind])
+    algorithm = serializers.CharField(required=False, help_text="With `work`: always SHA-256.")
+    challenge = serializers.CharField(required=False, help_text="With `work`: the digest to be found, in hex.")
+    salt = serializers.CharField(required=False, help_text="With `work`: stands in front of the number.")
+    maxNumber = serializers.IntegerField(required=False, help_text="With `work`: the largest number to try.")  # noqa: N815  ALTCHA's
+    signature = serializers.CharField(required=False, help_text="With `work`: goes back unchanged.")
+    proof = serializers.CharField(required=False, help_text="With `wait`: good for a ticket after the waiting time.")
+    wait_seconds = serializers.IntegerField(required=False, help_text="With `wait`.")
 
 
 class AcceptedOutput(serializers.Serializer[None]):

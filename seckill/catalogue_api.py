@@ -8,10 +8,10 @@ from django.http.response import HttpResponseBase
 from django.utils import timezone
 from rest_framework import serializers
 from rest_framework.request import Request
-from rest_framework.views import APIView
 
 from inventory.api import SkuOutput
 from rest.answers import public
+from rest.calls import ApiView
 from rest.documents import documented
 from rest.fields import InstantField
 from rest.memory import Memory
@@ -84,11 +84,12 @@ class SaleQuery(PageQuery):
     state = serializers.ChoiceField(choices=[state.value for state in ShownState], required=False)
 
 
-class SaleListView(APIView):
+class SaleListView(ApiView):
     """``GET /sales/``."""
 
     authentication_classes = ()
     permission_classes = ()
+    throttle_scope = "public"
 
     @documented(answers={200: SalePageOutput, 304: None}, query=SaleQuery, tag="catalogue")
     def get(self, request: Request) -> HttpResponseBase:
@@ -99,11 +100,12 @@ class SaleListView(APIView):
         return public(request=request, body=body, max_age_seconds=MAX_AGE_SECONDS, server_time=timezone.now())
 
 
-class SaleDetailView(APIView):
+class SaleDetailView(ApiView):
     """``GET /sales/{id}/``."""
 
     authentication_classes = ()
     permission_classes = ()
+    throttle_scope = "public"
 
     @documented(answers={200: SaleDetailOutput, 304: None}, raises=(UnknownSale,), tag="catalogue")
     def get(self, request: Request, sale_id: int) -> HttpResponseBase:

@@ -28,6 +28,13 @@ class Limits:
     # Units one buyer may ask for in one purchase, whatever the pool's limit.
     quantity_max: int = 1_000
 
+    # A challenge takes half as many hashes on average: about 0.5 s on a slow phone, where the limit is 2 s.
+    challenge_number_max: int = 25_000
+    # A challenge may be solved long before the sale opens.
+    challenge_lifetime_seconds: int = 3_600
+    # Who cannot compute waits so long instead: a price for bots too, if of another kind.
+    challenge_wait_seconds: int = 45
+
     def __post_init__(self) -> None:
         """Refuse values that cannot work."""
         for name, value in vars(self).items():

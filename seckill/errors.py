@@ -105,6 +105,18 @@ class TicketDenied(SeckillError):
     until: datetime | None = None
 
 
+class ChallengeRequired(SeckillError):
+    """Raised when the sale gives tickets only to those who have solved a challenge."""
+
+
+class ChallengeFailed(SeckillError):
+    """Raised for a proof that is wrong, too old, somebody else's or was used before."""
+
+
+class ChallengeTooEarly(SeckillError):
+    """Raised for a waiting pass whose time has not come."""
+
+
 class UnknownItem(SeckillError):
     """Raised when no such item is on sale."""
 

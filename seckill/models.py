@@ -20,6 +20,11 @@ class FlashSale(models.Model):
     """A sale: a window in which its items can be bought."""
 
     name = models.CharField(_("name"), max_length=200)
+    has_challenge = models.BooleanField(
+        _("challenge before the ticket"),
+        default=False,
+        help_text=_("Each ticket costs the buyer's device a second of computing, so that bots pay before the rush."),
+    )
     rules = models.TextField(_("rules"), blank=True, help_text=_("What buyers read before the sale opens."))
     opens_at = models.DateTimeField(_("opens at"))
     closes_at = models.DateTimeField(_("closes at"))

@@ -8,9 +8,9 @@ from django.utils import timezone
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from rest.answers import private
+from rest.calls import ApiView
 from rest.documents import documented
 from rest.permissions import StaffWith
 from seckill import errors
@@ -98,7 +98,7 @@ class ReconcileOutput(serializers.Serializer[None]):
     buckets = ReportOutput(many=True)
 
 
-class OperatorView(APIView):
+class OperatorView(ApiView):
     """Base of the operators' calls."""
 
     permission_classes = (StaffWith,)

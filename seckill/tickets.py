@@ -14,6 +14,7 @@ from django.core.signing import BadSignature, Signer
 from django.db import IntegrityError, transaction
 
 from orders.selectors import OrderView, order_by_number
+from seckill.challenges import require_proof
 from seckill.conf import LIMITS
 from seckill.eligibility import first_denial, limit_key
 from seckill.errors import (
@@ -102,14 +103,17 @@ def ticket_end(*, item: SaleItem) -> datetime:
     return item.pool.sale.closes_at + timedelta(seconds=LIMITS.ticket_grace_seconds)
 
 
-def ticket_for(*, buyer: AbstractBaseUser, item_id: int, wish: Wish, now: datetime) -> IssuedTicket | HeldReservation:
+def ticket_for(
+    *, buyer: AbstractBaseUser, item_id: int, wish: Wish, now: datetime, proof: str = ""
+) -> IssuedTicket | HeldReservation:
     """Give the buyer a ticket for an item, or what he has already reserved in its pool.
 
     An unused ticket is given again; after a refused or returned one there is a new number. Who
     holds a reservation is told so also after the end. Raises ``UnknownItem``, ``NotPreheated``,
-    ``Ended``, ``TicketDenied``, ``LimitReached``.
+    ``Ended``, ``TicketDenied``, ``LimitReached``, and for a new one of a sale with challenges what
+    ``require_proof`` raises of ``proof``.
     """
-    item = _item(item_id=item_id)
+    item = item_with_sale(item_id=item_id)
     last = Ticket.objects.filter(pool_id=item.pool_id, buyer_id=buyer.pk).order_by("-pk").first()
     status = None if last is None else purchase_status(order_no=last.order_no, buyer_id=buyer.pk)
     room = _room(item=item, ticket=last)
@@ -127,7 +131,7 @@ def ticket_for(*, buyer: AbstractBaseUser, item_id: int, wish: Wish, now: dateti
             units_held=item.pool.limit_per_buyer - room,
             orders=live_orders(pool_id=item.pool_id, buyer_id=buyer.pk),
         )
-    return _open_ticket(item=item, buyer=buyer, now=now)
+    return _open_ticket(item=item, buyer=buyer, proof=proof, now=now)
 
 
 def _held_before(*, item: SaleItem, buyer: AbstractBaseUser) -> HeldReservation | None:
@@ -140,12 +144,14 @@ def _held_before(*, item: SaleItem, buyer: AbstractBaseUser) -> HeldReservation 
     return None
 
 
-def _open_ticket(*, item: SaleItem, buyer: AbstractBaseUser, now: datetime) -> IssuedTicket:
+def _open_ticket(*, item: SaleItem, buyer: AbstractBaseUser, proof: str, now: datetime) -> IssuedTicket:
     """Return the buyer's unused ticket for the item, or a new one in place of a used one."""
     open_key = f"{buyer.pk}:{item.pk}"
     current = Ticket.objects.filter(open_key=open_key).first()
     if current is not None and current.pool_id == item.pool_id and _is_unused(current):
         return _issued(ticket=current, item=item, is_new=False)
+    if item.pool.sale.has_challenge:
+        require_proof(proof=proof, item_id=item.pk, buyer_id=buyer.pk)
     key = limit_key(buyer=buyer, item=item)
     try:
         with transaction.atomic():
@@ -178,7 +184,8 @@ def bucket_for(*, pool_id: int, key: str, buckets: int) -> BucketRef:
     return BucketRef(pool_id=pool_id, number=zlib.crc32(key.encode()) % max(1, buckets))
 
 
-def _item(*, item_id: int) -> SaleItem:
+def item_with_sale(*, item_id: int) -> SaleItem:
+    """Return an item of a sale that is no draft any more. Raises ``UnknownItem``."""
     item = SaleItem.objects.select_related("pool__sale").filter(pk=item_id).first()
     if item is None or item.pool.sale.state == SaleState.DRAFT:
         raise UnknownItem

@@ -35,6 +35,7 @@ urlpatterns = [
     path("operators/pools/<int:pool_id>/reconcile/", operators_api.ReconcileView.as_view(), name="operators-reconcile"),
     path("sales/", catalogue_api.SaleListView.as_view(), name="sales"),
     path("sales/<int:sale_id>/", catalogue_api.SaleDetailView.as_view(), name="sale"),
+    path("items/<int:item_id>/challenge/", api.ChallengeView.as_view(), name="challenge"),
     path("items/<int:item_id>/ticket/", api.TicketView.as_view(), name="ticket"),
     path("purchases/", api.PurchasesView.as_view(), name="purchase"),
     path("purchases/<str:order_no>/", api.PurchaseStatusView.as_view(), name="purchase-status"),

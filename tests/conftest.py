@@ -10,6 +10,7 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from benchmarks.servers import PrivateServers
 from rest.memory import forget_everything
+from rest.throttles import second_counts
 from seckill.gate.connection import raw_client
 from tests.plugin import running_servers
 from tests.support.broker import empty_queues
@@ -53,6 +54,7 @@ def stores(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterato
         raw_client().flushall()
         get_redis_connection("default").flushdb()
         empty_queues()
+        second_counts.forget()
         forget_everything()
         yield
         _empty_tables()

@@ -14,9 +14,19 @@ from rest_framework import exceptions
 from rest_framework.renderers import JSONRenderer
 from rest_framework.response import Response
 
+import accounts.errors
 import inventory.errors
 import orders.errors
 import seckill.errors
+from accounts.errors import (
+    AccountError,
+    Blocked,
+    ExternalLoginOff,
+    LockedOut,
+    RegistrationRefused,
+    TokenInvalid,
+    WrongCredentials,
+)
 from config.api import problem_response
 from config.errors import ANSWERS
 from inventory.errors import (
@@ -45,6 +55,9 @@ from seckill.errors import (
     ArchiveWaits,
     BadQuantity,
     Busy,
+    ChallengeFailed,
+    ChallengeRequired,
+    ChallengeTooEarly,
     CommitsLost,
     Conflict,
     DecisionRefused,
@@ -77,7 +90,7 @@ from seckill.models import FlashSale
 from seckill.purchase import _refusal
 from tests.support.shop import make_sale
 
-BASES = {SeckillError, PurchaseRefused, InventoryError, OrderError}
+BASES = {AccountError, SeckillError, PurchaseRefused, InventoryError, OrderError}
 UNTIL = datetime(2026, 6, 18, 12, 0, tzinfo=UTC)
 
 # An error, its status and code, what else the body says, and the seconds to wait, if waiting helps.
@@ -113,6 +126,15 @@ TOLD: list[tuple[Exception, int, str, dict[str, Any], str | None]] = [
         {"reason": "too_early", "until": "2026-06-18T12:00:00+00:00"},
         None,
     ),
+    (ChallengeRequired(), 403, "challenge_required", {}, None),
+    (ChallengeFailed(), 403, "challenge_failed", {}, None),
+    (ChallengeTooEarly(), 429, "challenge_too_early", {}, "5"),
+    (Blocked(), 403, "blocked", {}, None),
+    (WrongCredentials(), 401, "wrong_credentials", {}, None),
+    (TokenInvalid(), 401, "token_invalid", {}, None),
+    (LockedOut(), 429, "locked_out", {}, "900"),
+    (ExternalLoginOff(), 404, "not_found", {}, None),
+    (RegistrationRefused(errors={"username": ["x"]}), 400, "bad_request", {"errors": {"username": ["x"]}}, None),
     (UnknownItem(), 404, "not_found", {}, None),
     (UnknownPool(), 404, "not_found", {}, None),
     (UnknownSale(), 404, "not_found", {}, None),
@@ -166,7 +188,7 @@ def classes_of(module: ModuleType) -> set[type[Exception]]:
 
 
 DOMAIN_ERRORS = {
-    kind for module in (seckill.errors, orders.errors, inventory.errors) for kind in classes_of(module)
+    kind for module in (seckill.errors, orders.errors, inventory.errors, accounts.errors) for kind in classes_of(module)
 } - BASES
 
 

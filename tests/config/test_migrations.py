@@ -11,7 +11,7 @@ from django.apps import apps
 from django.db import connection
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-APPS = ("inventory", "orders", "seckill")
+APPS = ("accounts", "inventory", "orders", "seckill")
 NAME = "test_seckill_migrations"
 
 
@@ -50,6 +50,7 @@ def test_forward_back_and_forward_again(empty_database: str) -> None:
     made = tables()
     assert made == {model._meta.db_table for app in APPS for model in apps.get_app_config(app).get_models()}
     assert scheduled() == [
+        "accounts.forget_tokens",
         "orders.ask_due",
         "orders.deliver_sandbox",
         "orders.expire",
@@ -63,6 +64,7 @@ def test_forward_back_and_forward_again(empty_database: str) -> None:
         "seckill.sweep",
     ]
     manage("migrate", "inventory", "zero")
+    manage("migrate", "accounts", "zero")
     assert tables() == set()
     assert scheduled() == []
     manage("migrate")

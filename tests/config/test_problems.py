@@ -120,7 +120,7 @@ def test_what_a_call_needs_is_said_by_field() -> None:
 
 def test_who_is_asking() -> None:
     assert refusal(read(Client().get("/api/v1/me/"))) == (401, "not_authenticated")
-    assert Client().get("/api/v1/me/")["WWW-Authenticate"] == "Session"
+    assert Client().get("/api/v1/me/")["WWW-Authenticate"] == 'Bearer realm="api"'
     (buyer,) = make_buyers(1)
     client = Client()
     client.force_login(buyer)

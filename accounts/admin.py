@@ -1,0 +1,63 @@
+"""Admin of the accounts: the block list."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+
+from accounts.blocks import network_of
+from accounts.models import Block, ExternalIdentity
+
+
+class BlockForm(forms.ModelForm[Block]):
+    """One entry: an account or a network, never both."""
+
+    class Meta:
+        model = Block
+        fields = ("account", "network", "reason", "until")
+
+    def clean_network(self) -> str:
+        """Bring the network into its one form."""
+        text = self.cleaned_data["network"]
+        try:
+            return network_of(text) if text else ""
+        except ValueError as error:
+            raise ValidationError(_("This is neither an address nor a network.")) from error
+
+
+@admin.register(Block)
+class BlockAdmin(admin.ModelAdmin[Block]):
+    """Who gets no ticket, token or account. Holds within two seconds; tickets issued before stay valid."""
+
+    form = BlockForm
+    list_display = ["__str__", "reason", "until", "created_by", "created_at"]
+    list_select_related = ["account", "created_by"]
+    search_fields = ["account__username", "network", "reason"]
+    autocomplete_fields = ["account"]
+    ordering = ["-id"]
+
+    def save_model(self, request: HttpRequest, obj: Block, form: Any, change: bool) -> None:  # noqa: FBT001  Django's
+        """Note who has made the entry."""
+        if not change:
+            obj.created_by_id = request.user.pk
+        super().save_model(request, obj, form, change)
+
+
+@admin.register(ExternalIdentity)
+class ExternalIdentityAdmin(admin.ModelAdmin[ExternalIdentity]):
+    """Which account a log-in service's subject is; only read, and deleted to part the two."""
+
+    list_display = ["provider", "subject", "account", "created_at"]
+    list_select_related = ["account"]
+    search_fields = ["subject", "account__username"]
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Made by the first log-in."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Never given to another account."""
+        return False
