@@ -303,6 +303,7 @@ CELERY_TASK_ROUTES = {
     "seckill.settle": {"queue": "settle"},
     "seckill.sweep": {"queue": "sweep"},
     "seckill.return_closed": {"queue": "sweep"},
+    "seckill.honour": {"queue": "sweep"},
     "orders.expire": {"queue": "sweep"},
     "seckill.follow_up": {"queue": "sweep"},
     "orders.ask_due": {"queue": "sweep"},

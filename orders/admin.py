@@ -6,6 +6,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from inventory.admin import ReadOnlyAdmin
+from orders import money_admin  # noqa: F401  registers the pages of money
 from orders.models import Order, OrderEvent
 
 

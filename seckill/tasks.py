@@ -12,6 +12,7 @@ from seckill import (
     alerts,
     archive,
     followup,
+    honouring,
     lock_watch,
     opening,
     recovery,
@@ -109,3 +110,9 @@ def follow_up_changes() -> None:
     """Take up approved changes that nobody finished, and have what was changed by hand compared at once."""
     for bucket in followup.follow_up(clock=timezone.now):
         reconcile_one.apply_async((bucket.pool_id, bucket.number), expires=RECONCILE_EXPIRES_SECONDS)
+
+
+@shared_task(name="seckill.honour")
+def honour() -> None:
+    """Take units again for money of closed orders that operators want honoured."""
+    honouring.honour_open(clock=timezone.now)

@@ -138,6 +138,14 @@ class Refund(models.Model):
     reason = models.CharField(_("reason"), max_length=16, choices=RefundReason)
     units_to = models.CharField(_("units go"), max_length=16, choices=RefundedUnitsTo)
     note = models.CharField(_("note"), max_length=200, blank=True)
+    replaces = models.OneToOneField(
+        "self",
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="replaced_by",
+        verbose_name=_("instead of the failed one"),
+    )
     state = models.CharField(_("state"), max_length=16, choices=RefundState, default=RefundState.REQUESTED)
     failure = models.CharField(_("why it failed"), max_length=200, blank=True)
     tries = models.PositiveIntegerField(_("tries"), default=0)

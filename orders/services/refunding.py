@@ -11,14 +11,17 @@ from django.db.models import F
 from orders.errors import RefundRefused
 from orders.models import Order, Payment, Refund
 from orders.services.moves import lock_order, write_events
-from orders.states import OrderState, PaymentState, RefundedUnitsTo, RefundReason
+from orders.states import DEFAULT_UNITS_TO, OrderState, PaymentState, RefundedUnitsTo, RefundReason
 
 REFUNDABLE = frozenset({PaymentState.ACCEPTED, PaymentState.REFUND_DUE})
 
 
 @dataclass(frozen=True, kw_only=True)
 class RefundRequest:
-    """What somebody wants given back. Units come back only with all the money of what pays an order."""
+    """What somebody wants given back. Units come back only with all the money of what pays an order.
+
+    ``replaces_id`` names the failed refund that this one is made instead of; each is replaced once.
+    """
 
     payment_id: int
     amount: Decimal
@@ -26,6 +29,7 @@ class RefundRequest:
     units_to: RefundedUnitsTo
     note: str = ""
     actor_id: int | None = None
+    replaces_id: int | None = None
 
 
 def request_refund(*, request: RefundRequest, now: datetime) -> str:
@@ -49,6 +53,7 @@ def request_refund(*, request: RefundRequest, now: datetime) -> str:
             reason=request.reason,
             units_to=request.units_to,
             note=request.note,
+            replaces_id=request.replaces_id,
             requested_by_id=request.actor_id,
             due_at=now,
             created_at=now,
@@ -57,6 +62,12 @@ def request_refund(*, request: RefundRequest, now: datetime) -> str:
         if request.units_to is not RefundedUnitsTo.NOWHERE:
             _give_units_up(payment=payment, request=request, reference=reference, now=now)
     return reference
+
+
+def default_units_to(*, payment: Payment, amount: Decimal, reason: RefundReason) -> RefundedUnitsTo:
+    """Return where units go for a reason when nobody says: nowhere, unless all that pays an order goes back."""
+    is_whole = payment.pays_id is not None and amount == payment.amount - payment.refunding
+    return DEFAULT_UNITS_TO[reason] if is_whole else RefundedUnitsTo.NOWHERE
 
 
 def _locked(*, payment_id: int) -> Payment:
@@ -76,6 +87,8 @@ def _require_refundable(*, payment: Payment, request: RefundRequest) -> None:
         raise RefundRefused(f"the payment is {payment.get_state_display()}")
     if not 0 < request.amount <= left:
         raise RefundRefused(f"at most {left} can be refunded, and more than nothing")
+    if request.replaces_id is not None and Refund.objects.filter(replaces_id=request.replaces_id).exists():
+        raise RefundRefused("it was asked for again already")
     if request.units_to is RefundedUnitsTo.NOWHERE:
         return
     if payment.pays_id is None:

@@ -58,6 +58,7 @@ def test_forward_back_and_forward_again(empty_database: str) -> None:
         "seckill.archive_due",
         "seckill.deliver_alerts",
         "seckill.follow_up",
+        "seckill.honour",
         "seckill.preheat_due",
         "seckill.reconcile",
         "seckill.return_closed",

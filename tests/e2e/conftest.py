@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 def test_environment(servers: PrivateServers, django_db_setup: None) -> dict[str, str]:
     """The environment of a process that shall use the test database."""
     base, _, _ = servers.environment()["DATABASE_URL"].rpartition("/")
-    return {**servers.environment(), "DATABASE_URL": f"{base}/{connection.settings_dict['NAME']}"}
+    return {**servers.environment(), "SANDBOX": "1", "DATABASE_URL": f"{base}/{connection.settings_dict['NAME']}"}
 
 
 @pytest.fixture(scope="module")

@@ -2,10 +2,12 @@
 
 Arguments: the job (a key of ``jobs``), the pool, the dotted name of a function, and whether
 to die ``before`` or ``after`` its call.
+Arguments: the job (``settle``, ``rebuild``, ``return``, ``archive``, or one of ``die_money``), the pool (or what that
+job is about), the dotted name of a function, and whether to die ``before`` or ``after`` its call.
 """
 
-import importlib
 import os
+import pkgutil
 import signal
 import subprocess
 import sys
@@ -74,11 +76,15 @@ def main() -> None:
     from seckill.returns import return_closed_orders
     from seckill.settlement import settle_bucket
     from seckill.withdrawing import withdraw_sale
+    from tests.support import die_money
 
     job, pool_id, function, moment = sys.argv[1:]
     module_name, _, name = function.rpartition(".")
-    module = importlib.import_module(module_name)
-    setattr(module, name, _deadly(getattr(module, name), moment))
+    owner = pkgutil.resolve_name(module_name)
+    setattr(owner, name, _deadly(getattr(owner, name), moment))
+    if job in die_money.JOBS:
+        die_money.JOBS[job](int(pool_id), timezone.now)
+        return
     bucket = BucketRef(pool_id=int(pool_id), number=0)
     jobs: dict[str, Any] = {
         "settle": partial(settle_bucket, bucket=bucket),

@@ -1,0 +1,198 @@
+"""Admin of money: payments and refunds are read, and given back or honoured by actions that services carry out."""
+
+from collections.abc import Callable
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from inventory.admin import ReadOnlyAdmin
+from orders.errors import OrderError
+from orders.models import Honour, Payment, PaymentAttempt, Refund
+from orders.services.honours import request_honour
+from orders.services.refunding import RefundRequest, default_units_to, request_refund
+from orders.states import RefundedUnitsTo, RefundReason, RefundState
+
+CENT = Decimal("0.01")
+
+
+class RefundForm(forms.Form):
+    """How much goes back, why, and where the units go; left empty, the reason decides."""
+
+    amount = forms.DecimalField(label=_("amount"), min_value=CENT, max_digits=12, decimal_places=2)
+    reason = forms.ChoiceField(label=_("reason"), choices=RefundReason.choices)
+    units_to = forms.ChoiceField(
+        label=_("units go"), choices=[("", _("as usual for the reason")), *RefundedUnitsTo.choices], required=False
+    )
+    note = forms.CharField(label=_("note"), max_length=200, required=False)
+
+
+def _try(*, request: HttpRequest, site: Any, action: Callable[[], object], name: str) -> bool:
+    try:
+        action()
+    except OrderError as error:
+        site.message_user(request, f"{name}: {error}", messages.ERROR)
+        return False
+    site.message_user(request, f"{name}: done", messages.SUCCESS)
+    return True
+
+
+@admin.register(Payment)
+class PaymentAdmin(ReadOnlyAdmin):
+    """Money that has arrived; the list "refund due" has two choices: refund, or honour."""
+
+    list_display = ["__str__", "order", "amount", "refunding", "state", "problem", "created_at"]
+    list_filter = ["state", "problem", "provider"]
+    list_select_related = ["order"]
+    search_fields = ["provider_reference", "order_reference", "order__number"]
+    ordering = ["-id"]
+    show_full_result_count = False
+    actions = ["refund_in_full", "honour"]
+    change_form_template = "admin/payment.html"
+
+    def has_refund_permission(self, request: HttpRequest) -> bool:
+        """Tell who may give money back."""
+        return request.user.has_perm("orders.refund_payment")
+
+    def has_honour_permission(self, request: HttpRequest) -> bool:
+        """Tell who may honour money for a closed order."""
+        return request.user.has_perm("orders.honour_payment")
+
+    def get_urls(self) -> list[URLPattern]:
+        """Add the refund's form."""
+        view = self.admin_site.admin_view(self.refund)
+        return [path("<int:payment_id>/refund/", view, name="orders_payment_refund"), *super().get_urls()]
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        """Show where to refund, to whoever may."""
+        url = reverse("admin:orders_payment_refund", args=[object_id]) if object_id.isdigit() else ""
+        context = {"refund_url": url if self.has_refund_permission(request) else ""}
+        return super().change_view(request, object_id, form_url, {**(extra_context or {}), **context})
+
+    def refund(self, request: HttpRequest, payment_id: int) -> HttpResponse:
+        """Ask how much goes back, why, and where the units go; then ask the provider for it."""
+        if not (self.has_refund_permission(request) and self.has_view_permission(request)):
+            raise PermissionDenied
+        payment = get_object_or_404(Payment, pk=payment_id)
+        left = payment.amount - payment.refunding
+        form = RefundForm(request.POST or None, initial={"amount": left})
+        if request.method == "POST" and form.is_valid():
+            wanted = _request_of(form=form, payment=payment, actor_id=request.user.pk)
+            action = partial(request_refund, request=wanted, now=timezone.now())
+            if _try(request=request, site=self, action=action, name=str(payment)):
+                return redirect("admin:orders_payment_change", payment_id)
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": _("Give money back"),
+            "payment": payment,
+            "left": left,
+            "form": form,
+        }
+        return TemplateResponse(request, "admin/refund.html", context)
+
+    @admin.action(description=_("Refund the selected payments that pay no order"), permissions=["refund"])
+    def refund_in_full(self, request: HttpRequest, payments: QuerySet[Payment]) -> None:
+        """Give back all that is left of money that is unwelcome; what pays an order is asked about one by one."""
+        for payment in payments.order_by("pk"):
+            if payment.pays_id is not None:
+                name = _("%(payment)s pays an order: refund it on its own page") % {"payment": payment}
+                self.message_user(request, name, messages.ERROR)
+                continue
+            wanted = RefundRequest(
+                payment_id=payment.pk,
+                amount=payment.amount - payment.refunding,
+                reason=RefundReason.UNWELCOME,
+                units_to=RefundedUnitsTo.NOWHERE,
+                actor_id=request.user.pk,
+            )
+            action = partial(request_refund, request=wanted, now=timezone.now())
+            _try(request=request, site=self, action=action, name=str(payment))
+
+    @admin.action(description=_("Honour the selected payments: take a unit again"), permissions=["honour"])
+    def honour(self, request: HttpRequest, payments: QuerySet[Payment]) -> None:
+        """Have a unit taken again for money of closed orders, if one is left."""
+        for payment in payments.order_by("pk"):
+            action = partial(request_honour, payment_id=payment.pk, actor_id=request.user.pk, now=timezone.now())
+            _try(request=request, site=self, action=action, name=str(payment))
+
+
+@admin.register(Refund)
+class RefundAdmin(ReadOnlyAdmin):
+    """Refunds; one that has failed may be asked for again, and is then another refund."""
+
+    list_display = ["reference", "payment", "amount", "reason", "units_to", "state", "failure", "created_at"]
+    list_filter = ["state", "reason"]
+    list_select_related = ["payment"]
+    search_fields = ["reference", "provider_reference", "payment__provider_reference"]
+    ordering = ["-id"]
+    show_full_result_count = False
+    actions = ["ask_again"]
+
+    def has_refund_permission(self, request: HttpRequest) -> bool:
+        """Tell who may give money back."""
+        return request.user.has_perm("orders.refund_payment")
+
+    @admin.action(description=_("Ask again for the selected refunds that have failed"), permissions=["refund"])
+    def ask_again(self, request: HttpRequest, refunds: QuerySet[Refund]) -> None:
+        """Request the same amounts again; units that came back with the first do not come back again."""
+        for refund in refunds.filter(state=RefundState.FAILED).order_by("pk"):
+            wanted = RefundRequest(
+                payment_id=refund.payment_id,
+                amount=refund.amount,
+                reason=RefundReason(refund.reason),
+                units_to=RefundedUnitsTo.NOWHERE,
+                actor_id=request.user.pk,
+                replaces_id=refund.pk,
+            )
+            action = partial(request_refund, request=wanted, now=timezone.now())
+            _try(request=request, site=self, action=action, name=refund.reference)
+
+
+@admin.register(Honour)
+class HonourAdmin(ReadOnlyAdmin):
+    """Wishes to honour, and how they ended."""
+
+    list_display = ["payment", "number", "state", "reason", "requested_by", "created_at"]
+    list_filter = ["state"]
+    list_select_related = ["payment", "requested_by"]
+    ordering = ["-id"]
+
+
+@admin.register(PaymentAttempt)
+class PaymentAttemptAdmin(ReadOnlyAdmin):
+    """Begun payments, and when their provider is asked next."""
+
+    list_display = ["reference", "provider", "order", "amount", "state", "asks", "ask_at", "created_at"]
+    list_filter = ["state", "provider"]
+    list_select_related = ["order"]
+    search_fields = ["reference"]
+    exclude = ["pay_url"]
+    ordering = ["-id"]
+    show_full_result_count = False
+
+
+def _request_of(*, form: RefundForm, payment: Payment, actor_id: int | None) -> RefundRequest:
+    cleaned = form.cleaned_data
+    reason, chosen = RefundReason(cleaned["reason"]), cleaned["units_to"]
+    usual = default_units_to(payment=payment, amount=cleaned["amount"], reason=reason)
+    return RefundRequest(
+        payment_id=payment.pk,
+        amount=cleaned["amount"],
+        reason=reason,
+        units_to=RefundedUnitsTo(chosen) if chosen else usual,
+        note=cleaned["note"],
+        actor_id=actor_id,
+    )
