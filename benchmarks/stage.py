@@ -39,7 +39,7 @@ def running_shop(*, directory: Path, screen: Screen, is_fresh: bool, port: int |
     with ExitStack() as running:
         with screen.step("Starting MariaDB and two Redis servers"):
             servers = running.enter_context(PrivateServers(directory=directory / "servers", is_fresh=is_fresh))
-            environment = servers.environment()
+            environment = {**servers.environment(), "SANDBOX": "1"}  # Visitors pay at the sandbox.
         with screen.step("Making the tables and filling the warehouse"):
             shop = running.enter_context(Shop(directory=directory / "shop", environment=environment, port=port))
             shop.web.launch()  # It needs no tables to start, so let it.
