@@ -315,6 +315,7 @@ CELERY_TASK_ROUTES = {
     "seckill.preheat_due": {"queue": "slow"},
     "seckill.reconcile": {"queue": "slow"},
     "seckill.reconcile_one": {"queue": "slow"},
+    "seckill.reconcile_full": {"queue": "slow"},
     "seckill.deliver_alerts": {"queue": "alerts"},
     "seckill.archive_due": {"queue": "slow"},
     "accounts.forget_tokens": {"queue": "slow"},

@@ -12,7 +12,7 @@ from seckill.archive_run import EMPTY_DIGEST, Work, added, go_on, held, reach, w
 from seckill.archive_tables import ArchiveStage, BuyerArchive
 from seckill.gate import archiving
 from seckill.gate.receipts import Receipt, ReceiptState
-from seckill.rebuild import RECEIPT_STATES
+from seckill.members import RECEIPT_STATES
 from seckill.states import ReservationState
 
 

@@ -25,6 +25,10 @@ class Limits:
     archive_slice_seconds: int = 40
     # A buyer has one ticket per item and one per purchase; more than these are not looked through.
     tickets_looked_at_max: int = 20
+    # Marks and receipts compared by one look under the bucket's lock: a millisecond of Redis.
+    members_per_look: int = 400
+    # Looks of one reconciliation: a round over 100,000 buyers takes less than an hour, one run less than a second.
+    looks_per_run: int = 10
     # Units one buyer may ask for in one purchase, whatever the pool's limit.
     quantity_max: int = 1_000
 

@@ -74,6 +74,12 @@ def resolve_incident(*, kind: str, bucket: BucketRef, now: datetime) -> None:
         _tell(incident=incident, event=Event.CLOSED, now=now)
 
 
+def open_incidents_of(*, bucket: BucketRef) -> list[Incident]:
+    """Return a bucket's open incidents, the oldest first."""
+    rows = Incident.objects.filter(pool_id=bucket.pool_id, bucket_no=bucket.number, open_key__isnull=False)
+    return list(rows.order_by("opened_at", "pk"))
+
+
 def open_buckets(*, kind: str) -> set[BucketRef]:
     """Return the buckets that have an open incident of a kind."""
     rows = Incident.objects.filter(kind=kind, open_key__isnull=False).values_list("pool_id", "bucket_no")

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 import seckill.archive_tables  # noqa: F401  Django looks for tables here
 from inventory.models import Sku
-from seckill import alert_tables, attempt_tables, change_tables  # noqa: F401  further tables
+from seckill import alert_tables, attempt_tables, change_tables, member_tables  # noqa: F401  further tables
 from seckill.states import RefusalReason, ReservationState, SaleState
 
 
@@ -329,6 +329,7 @@ class ReconciliationRun(models.Model):
     verdict = models.CharField(_("verdict"), max_length=16, choices=Verdict)
     drift = models.IntegerField(_("drift"), default=0)
     numbers = models.JSONField(_("numbers"))
+    members = models.JSONField(_("members"), default=dict)
     created_at = models.DateTimeField(_("at"))
 
     class Meta:

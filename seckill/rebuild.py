@@ -21,9 +21,9 @@ from seckill.errors import GateUnavailable, RebuildRefused
 from seckill.gate import staging
 from seckill.gate.entries import BadEntry, QueueEntry
 from seckill.gate.keys import BucketRef
-from seckill.gate.receipts import Receipt, ReceiptState
 from seckill.gate.staging import Frozen, GateFields
 from seckill.intake import Intake, IntakeContext, owes_nothing, park_unknown, take_in
+from seckill.members import receipt_of
 from seckill.models import Bucket, Reservation, SaleItem, SalePool
 from seckill.outcomes import (
     highest_seq,
@@ -44,12 +44,6 @@ logger = logging.getLogger(__name__)
 SEQ_MARGIN = 10
 
 PUT_ASIDE = "put aside by a rebuild that an operator asked for"
-
-RECEIPT_STATES = {
-    ReservationState.SETTLED: ReceiptState.CONFIRMED,
-    ReservationState.REFUSED: ReceiptState.REFUSED,
-    ReservationState.RETURNED: ReceiptState.RETURNED,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,16 +191,7 @@ def _fill_staging(*, bucket: BucketRef, token: str, epoch: int, clock: Callable[
     staging.begin_staging(bucket=bucket, token=token, epoch=epoch)
     for rows in _chunks_of_reservations(bucket):
         _renew(bucket=bucket, token=token, now=clock())
-        receipts = {
-            row.order_no: Receipt(
-                state=RECEIPT_STATES[ReservationState(row.state)],
-                item_id=row.item_id,
-                quantity=row.quantity,
-                buyer_id=row.buyer_id,
-                reason=row.reason,
-            )
-            for row in rows
-        }
+        receipts = {row.order_no: receipt_of(row) for row in rows}
         staging.stage_receipts(bucket=bucket, token=token, receipts=receipts)
     for held in _chunks_of_buyers(bucket):
         _renew(bucket=bucket, token=token, now=clock())

@@ -1,4 +1,4 @@
-"""Reconciliation: law 7 by numbers, for one bucket at one instant.
+"""Reconciliation: law 7 by numbers, members one by one, and the ledger, for one bucket.
 
 ``allocated = sold + left in Redis + queued and not yet in MySQL + owed to Redis + half of an adjustment``,
 per item. What is in flight is never drift: the bucket's lock holds MySQL still, one script reads Redis, and since
@@ -7,12 +7,14 @@ settlement is in order, only the head of the queue can be known to MySQL already
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.db import transaction
 
 from seckill.adjusting import link_to_adjustments, units_under_way
+from seckill.audit import Books, audit_bucket
+from seckill.closing import close_what_is_over
 from seckill.conf import LIMITS
 from seckill.decisions import Fate
 from seckill.errors import CommitsLost, GateUnavailable, NotPreheated
@@ -22,6 +24,7 @@ from seckill.gate.gate import Snapshot
 from seckill.gate.keys import BucketRef
 from seckill.gate.receipts import ReceiptState
 from seckill.incidents import Severity, open_incident, resolve_incident
+from seckill.mending import Extent, MembersReport, Treatment, as_plain, compare_members
 from seckill.models import ItemBucket, ReconciliationRun, Reservation
 from seckill.outcomes import known_fates, lock_bucket, require_all_commits
 from seckill.returns import debts_of, pay_debts
@@ -62,6 +65,19 @@ class BucketReport:
     adj_no: int = 0
     repair_no: int = 0
     explanation: str = ""
+    members: MembersReport | None = None
+    books: tuple[Books, ...] = ()
+
+    @property
+    def is_balanced(self) -> bool:
+        """Whether every number, every member looked at and the ledger are right; what was not seen is not."""
+        is_seen_right = self.members is not None and self.members.is_balanced and not self.books
+        return self.verdict == Verdict.BALANCED and is_seen_right
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether everything could be looked at."""
+        return self.verdict != Verdict.UNAVAILABLE and self.members is not None
 
     @property
     def drift(self) -> int:
@@ -69,15 +85,31 @@ class BucketReport:
         return sum(abs(item.drift) for item in self.items)
 
 
-def reconcile_bucket(*, bucket: BucketRef, clock: Callable[[], datetime]) -> BucketReport:
-    """Settle what waits, pay what Redis is owed, compare, and record the run. Repairs nothing."""
+def reconcile_bucket(
+    *,
+    bucket: BucketRef,
+    clock: Callable[[], datetime],
+    extent: Extent = Extent.WINDOW,
+    treatment: Treatment = Treatment.LOOK,
+) -> BucketReport:
+    """Settle what waits, pay what Redis is owed, compare, and record the run.
+
+    Repairs no number; members are mended where that is the ``treatment``.
+    """
+    began_at = clock()
     try:
         settle_bucket(bucket=bucket, clock=clock)
         pay_debts(bucket=bucket, now=clock())
         report = _compare(bucket)
     except (GateUnavailable, NotPreheated, CommitsLost) as error:
         report = BucketReport(bucket=bucket, verdict=Verdict.UNAVAILABLE, explanation=str(error))
+    else:
+        report = _with_members(report=report, clock=clock, extent=extent, treatment=treatment)
+        report = replace(report, books=tuple(audit_bucket(bucket=bucket, now=clock())))
     _record(report=report, now=clock())
+    if report.is_balanced and report.members is not None and report.members.clean_since is not None:
+        balanced_since = min(began_at, report.members.clean_since)
+        close_what_is_over(bucket=bucket, balanced_since=balanced_since, now=clock())
     return report
 
 
@@ -87,6 +119,17 @@ def compare_now(*, bucket: BucketRef) -> BucketReport:
     Raises ``GateUnavailable``, ``NotPreheated``, ``CommitsLost``.
     """
     return _compare(bucket)
+
+
+def _with_members(
+    *, report: BucketReport, clock: Callable[[], datetime], extent: Extent, treatment: Treatment
+) -> BucketReport:
+    """Add what the members say; a bucket that is lost between the two looks keeps its numbers."""
+    try:
+        members = compare_members(bucket=report.bucket, clock=clock, extent=extent, treatment=treatment)
+    except (GateUnavailable, NotPreheated, CommitsLost) as error:
+        return replace(report, explanation=str(error) or type(error).__name__)
+    return replace(report, members=members)
 
 
 def _record(*, report: BucketReport, now: datetime) -> None:
@@ -101,6 +144,7 @@ def _record(*, report: BucketReport, now: datetime) -> None:
         verdict=report.verdict,
         drift=report.drift,
         numbers=[vars(item) | {"drift": item.drift} for item in report.items],
+        members=as_plain(report.members),
         created_at=now,
     )
     if report.verdict != Verdict.UNAVAILABLE:

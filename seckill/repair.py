@@ -18,6 +18,7 @@ from django.db import transaction
 from seckill.errors import BucketUnsound, GateUnavailable, NotPreheated
 from seckill.gate import gate
 from seckill.gate.keys import BucketRef
+from seckill.mending import Extent, Treatment
 from seckill.models import Bucket, ReconciliationRun, Repair
 from seckill.reconciliation import BucketReport, Verdict, reconcile_bucket
 
@@ -30,9 +31,11 @@ PROOF_SECONDS_MAX = 600
 Outcome = Repair.Outcome
 
 
-def reconcile_and_repair(*, bucket: BucketRef, clock: Callable[[], datetime]) -> BucketReport:
+def reconcile_and_repair(
+    *, bucket: BucketRef, clock: Callable[[], datetime], extent: Extent = Extent.WINDOW
+) -> BucketReport:
     """Reconcile a bucket and repair what is proved; return what the reconciliation found."""
-    report = reconcile_bucket(bucket=bucket, clock=clock)
+    report = reconcile_bucket(bucket=bucket, clock=clock, extent=extent, treatment=Treatment.MEND)
     if report.verdict == Verdict.UNAVAILABLE:
         return report
     _judge_unanswered(report)
@@ -91,7 +94,8 @@ def _repair(*, report: BucketReport, deltas: dict[int, int], now: datetime) -> N
     for row in rows:
         units = 0 if applied is None else applied[row.item_id]
         outcome = {"outcome": Outcome.DONE, "delta": units} if units else {"outcome": Outcome.OVERTAKEN}
-        Repair.objects.filter(pk=row.pk, outcome=Outcome.PLANNED).update(**outcome)
+        # Whatever another run has judged meanwhile by the number: here is the answer itself.
+        Repair.objects.filter(pk=row.pk).update(**outcome)
 
 
 def _plan(*, report: BucketReport, deltas: dict[int, int], now: datetime) -> list[Repair]:

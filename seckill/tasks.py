@@ -11,6 +11,7 @@ from orders.services import expire_orders
 from seckill import (
     alerts,
     archive,
+    audit,
     followup,
     honouring,
     lock_watch,
@@ -26,10 +27,12 @@ from seckill import (
 from seckill.conf import LIMITS
 from seckill.errors import GateUnavailable, RebuildRefused
 from seckill.gate.keys import BucketRef
+from seckill.mending import Extent
 
 SETTLE_EXPIRES_SECONDS = 10
 REBUILD_EXPIRES_SECONDS = 30
 RECONCILE_EXPIRES_SECONDS = 50
+FULL_EXPIRES_SECONDS = 600
 
 
 @shared_task(name="seckill.settle", throws=(GateUnavailable,))
@@ -72,11 +75,13 @@ def rebuild_one(pool_id: int, number: int) -> None:
         return
     if sweep.examine(bucket=bucket):
         recovery.rebuild_automatically(bucket=bucket, clock=timezone.now)
+        reconcile_full.apply_async((pool_id, number), expires=FULL_EXPIRES_SECONDS)
 
 
 @shared_task(name="seckill.reconcile")
 def reconcile_all() -> None:
     """Have every bucket on sale compared, each by a task of its own: a stuck one holds up no other."""
+    audit.audit_some_stock(now=timezone.now())
     for bucket in selectors.buckets_on_sale():
         reconcile_one.apply_async((bucket.pool_id, bucket.number), expires=RECONCILE_EXPIRES_SECONDS)
 
@@ -85,6 +90,13 @@ def reconcile_all() -> None:
 def reconcile_one(pool_id: int, number: int) -> None:
     """Compare MySQL and Redis for one bucket, and repair what is proved."""
     repair.reconcile_and_repair(bucket=BucketRef(pool_id=pool_id, number=number), clock=timezone.now)
+
+
+@shared_task(name="seckill.reconcile_full", throws=(GateUnavailable,))
+def reconcile_full(pool_id: int, number: int) -> None:
+    """Compare every number and every member of one bucket, and repair what is proved."""
+    bucket = BucketRef(pool_id=pool_id, number=number)
+    repair.reconcile_and_repair(bucket=bucket, clock=timezone.now, extent=Extent.FULL)
 
 
 @shared_task(name="seckill.preheat_due", throws=(GateUnavailable,))
@@ -109,7 +121,7 @@ def archive_due() -> None:
 def follow_up_changes() -> None:
     """Take up approved changes that nobody finished, and have what was changed by hand compared at once."""
     for bucket in followup.follow_up(clock=timezone.now):
-        reconcile_one.apply_async((bucket.pool_id, bucket.number), expires=RECONCILE_EXPIRES_SECONDS)
+        reconcile_full.apply_async((bucket.pool_id, bucket.number), expires=RECONCILE_EXPIRES_SECONDS)
 
 
 @shared_task(name="seckill.honour")

@@ -25,7 +25,7 @@ class Script:
         self.text = (LUA / "prelude.lua").read_text() + (LUA / f"{name}.lua").read_text()
         self.sha = hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
 
-    def __call__(self, keys: Sequence[str], *args: str | int) -> Any:
+    def __call__(self, keys: Sequence[str], *args: str | int | bytes) -> Any:
         """Run on ``keys`` with the connection's run id as the first argument.
 
         Raises ``GateUnavailable`` for whatever is not an answer of the script.
@@ -35,7 +35,7 @@ class Script:
         except RedisError as error:
             raise GateUnavailable(f"{self.name}: {error}") from error
 
-    def _call(self, keys: Sequence[str], args: Sequence[str | int]) -> Any:
+    def _call(self, keys: Sequence[str], args: Sequence[str | int | bytes]) -> Any:
         pool = raw_client().connection_pool
         connection = pool.get_connection()
         try:

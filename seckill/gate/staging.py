@@ -116,7 +116,7 @@ def stage_gate(
     fields = {name: str(value) for name, value in vars(gate).items() if name != "paused_items"}
     fields |= {f"paused:{item_id}": "1" for item_id in gate.paused_items}
     _stage(key=stock_key, mapping=stock)
-    _stage(key=gate_key, mapping=fields | {"run_id": frozen.run_id, "woken_ms": "0"})
+    _stage(key=gate_key, mapping=fields | {"run_id": frozen.run_id, "woken_ms": "0", "mend_no": "0"})
 
 
 def swap(*, bucket: BucketRef, frozen: Frozen, epoch: int) -> None:

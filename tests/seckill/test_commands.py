@@ -15,8 +15,10 @@ from django.utils import timezone
 
 from benchmarks.servers import PrivateServers
 from inventory.models import Stock
+from seckill.advice import advice_for
+from seckill.gate import gate
 from seckill.gate.connection import raw_client
-from seckill.models import FlashSale, Incident, ItemBucket, ReconciliationRun, SaleItem, Ticket
+from seckill.models import FlashSale, Incident, ItemBucket, ReconciliationRun, Reservation, SaleItem, Ticket
 from seckill.pausing import pause_item
 from seckill.tickets import read_ticket
 from tests.plugin import ROOT
@@ -145,10 +147,20 @@ def test_reconcile_prints_the_terms_of_law_7_and_settles_first() -> None:
     assert run("reconcile") == [
         f"bucket {shop.bucket}: balanced",
         f"  item {item}: allocated 10 = sold 3 + left 7 + in flight 0 + owed 0 + adjusting 0 + drift 0",
+        "  members: 2 looked at, all of this round, 0 differ",
     ]
     balance = {"item_id": item, "allocated": 10, "sold": 3, "left": 7, "in_flight": 0, "owed": 0}
     balance |= {"adjusting": 0, "drift": 0}
-    report = {"bucket": str(shop.bucket), "verdict": "BALANCED", "explanation": "", "items": [balance]}
+    report = {
+        "bucket": str(shop.bucket),
+        "verdict": "BALANCED",
+        "is_balanced": True,
+        "explanation": "",
+        "items": [balance],
+        "members": {"looked_at": 2, "is_complete": True, "differ": 0, "findings": []},
+        "books": [],
+        "incidents": [],
+    }
     assert json.loads("\n".join(run("reconcile", "--json"))) == [report]
 
 
@@ -156,7 +168,7 @@ def test_reconcile_prints_the_terms_of_law_7_and_settles_first() -> None:
     ("units", "verdict", "words", "drift"), [(2, "EXCESS", "too many", -2), (-2, "LEAK", "too few", 2)]
 )
 def test_reconcile_fails_on_stock_changed_by_hand(units: int, verdict: str, words: str, drift: int) -> None:
-    """The numbers are printed, kept and left as they are: the command only reads."""
+    """The numbers are printed and kept, with what to do about it, and left as they are: the command only reads."""
     sound, shop = open_sale(units=5), open_sale(units=10)
     item, left = shop.item.pk, 10 + units
     tamper(shop, units)
@@ -165,26 +177,68 @@ def test_reconcile_fails_on_stock_changed_by_hand(units: int, verdict: str, word
     with pytest.raises(CommandError, match="not every bucket is balanced") as caught:
         call_command("reconcile", stdout=out)
     assert caught.value.returncode == 1
+    opened = Incident.objects.get().opened_at
     assert out.getvalue().splitlines() == [
         f"bucket {sound.bucket}: balanced",
         f"  item {sound.item.pk}: allocated 5 = sold 0 + left 5 + in flight 0 + owed 0 + adjusting 0 + drift 0",
+        "  members: 0 looked at, all of this round, 0 differ",
         f"bucket {shop.bucket}: Redis has {words}",
         f"  item {item}: allocated 10 = sold 0 + left {left} + in flight 0 + owed 0 + adjusting 0 + drift {drift}",
+        "  members: 0 looked at, all of this round, 0 differ",
+        f"  incident drift since {opened:%Y-%m-%d %H:%M:%S} UTC: item {shop.item.pk}: {drift:+d}",
+        f"    {advice_for('drift').did}",
+        f"    {advice_for('drift').can}",
     ]
     kept = ReconciliationRun.objects.get(pool=shop.pool)
     assert (kept.verdict, kept.drift) == (verdict, 2)
     assert dump(shop.bucket) == before
 
 
-def test_reconcile_fails_where_redis_cannot_be_asked() -> None:
-    """What cannot be compared is not balanced."""
+def test_reconcile_lists_the_members_that_differ_and_repairs_them_on_request() -> None:
+    shop = open_sale(units=10)
+    order_no = buy(make_tickets(shop, 1)[0])
+    run("reconcile")
+    buyer = Reservation.objects.get().buyer_id
+    raw_client().hdel(shop.bucket.keys[2], str(buyer))
+    raw_client().hset(shop.bucket.keys[3], "nobody", f"confirmed|{shop.item.pk}|1|7")
+    for extent in ((), ("--full",)):
+        out = StringIO()
+        with pytest.raises(CommandError, match="not every bucket is balanced"):
+            call_command("reconcile", *extent, "--pool", str(shop.pool.pk), stdout=out)
+        assert out.getvalue().splitlines()[2:5] == [
+            "  members: 3 looked at, all of this round, 2 differ",
+            f"    mark {buyer}: Redis nothing, MySQL 1: not repaired",
+            f"    receipt nobody: Redis confirmed|{shop.item.pk}|1|7, MySQL no row: left as it is",
+        ]
+    with pytest.raises(CommandError):
+        run("reconcile", "--repair", "--json")
+    assert raw_client().hget(shop.bucket.keys[2], str(buyer)) == b"1"
+    raw_client().hdel(shop.bucket.keys[3], "nobody")
+    (report,) = json.loads("\n".join(run("reconcile", "--full", "--json")))
+    assert report["members"] == {"looked_at": 2, "is_complete": True, "differ": 0, "findings": []}
+    assert report["incidents"] == []
+    assert gate.look_up(bucket=shop.bucket, order_no=order_no) is not None
+
+
+def test_reconcile_says_where_redis_cannot_be_asked() -> None:
+    """What cannot be compared is neither balanced nor drift: exit code 2."""
     shop = open_sale()
     raw_client().delete(*shop.bucket.keys)
     out = StringIO()
-    with pytest.raises(CommandError, match="not every bucket is balanced"):
+    with pytest.raises(CommandError, match="not every bucket could be looked at") as caught:
         call_command("reconcile", stdout=out)
+    assert caught.value.returncode == 2
     assert out.getvalue() == f"bucket {shop.bucket}: Redis could not be asked: Redis has lost the bucket\n"
     assert ReconciliationRun.objects.get().verdict == "UNAVAILABLE"
+
+
+def test_drift_in_one_bucket_is_not_hidden_by_another_that_cannot_be_asked() -> None:
+    lost, off = open_sale(), open_sale()
+    raw_client().delete(*lost.bucket.keys)
+    tamper(off, 1)
+    assert refused("reconcile").returncode == 1
+    assert refused("reconcile", "--pool", lost.pool.pk).returncode == 2
+    assert str(refused("reconcile", "--pool", 10**9)) == "pool 1000000000 is not on sale"
 
 
 def test_reconcile_of_a_shop_without_a_sale() -> None:

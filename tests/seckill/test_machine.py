@@ -5,6 +5,7 @@ sweep, rebuild, settlement, returns, reconciliation.
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -30,9 +31,11 @@ from seckill.followup import follow_up
 from seckill.gate import changing, gate
 from seckill.gate.connection import raw_client
 from seckill.gate.entries import QueueEntry
+from seckill.members import receipt_of
 from seckill.models import ItemBucket, Reservation
 from seckill.purchase import purchase
 from seckill.rebuild import rebuild_bucket
+from seckill.reconciliation import BucketReport
 from seckill.repair import reconcile_and_repair
 from seckill.returns import return_closed_orders
 from seckill.settlement import settle_bucket
@@ -64,6 +67,7 @@ class ShopMachine(RuleBasedStateMachine):
         self.saved: list[bytes] | None = None
         self.was_rolled_back = False
         self.was_tampered_with = False
+        self.has_lost_receipts = False
 
     @rule(buyer=st.integers(0, BUYERS - 1), quantity=st.integers(1, 2))
     def buy(self, buyer: int, quantity: int) -> None:
@@ -78,7 +82,7 @@ class ShopMachine(RuleBasedStateMachine):
         ticket = data.draw(st.sampled_from(self.tickets))
         number = read_ticket(ticket).order_no
         is_accepted = self._purchase(ticket, self.accepted.get(number, 1))
-        if number in self.accepted and not self.was_rolled_back:
+        if number in self.accepted and not self.was_rolled_back and not self.has_lost_receipts:
             assert is_accepted is not False
 
     def _purchase(self, ticket: str, quantity: int) -> bool | None:
@@ -165,8 +169,10 @@ class ShopMachine(RuleBasedStateMachine):
 
     @rule()
     def reconcile(self) -> None:
-        """A minute is over."""
-        self._reconcile()
+        """A minute is over. While nobody has interfered, every number and every member is right."""
+        report = self._reconcile()
+        if report.is_seen and not self.was_tampered_with and not self.was_rolled_back:
+            assert report.is_balanced
 
     @rule()
     def sweep(self) -> None:
@@ -215,6 +221,27 @@ class ShopMachine(RuleBasedStateMachine):
         if raw_client().hdel(self.shop.bucket.keys[2], str(self.buyers[buyer].pk)):
             self.was_tampered_with = True
 
+    @rule(buyer=st.integers(0, BUYERS - 1), text=st.sampled_from(["9", "1", "x"]))
+    def spoil_a_mark(self, buyer: int, text: str) -> None:
+        """Somebody writes a buyer's mark by hand: too high, too low, or no number at all."""
+        if raw_client().hexists(self.shop.bucket.keys[2], "#epoch"):
+            raw_client().hset(self.shop.bucket.keys[2], str(self.buyers[buyer].pk), text)
+            self.was_tampered_with = True
+
+    @precondition(lambda self: self.accepted)
+    @rule(data=st.data(), text=st.sampled_from([None, "", "garbage"]))
+    def spoil_a_receipt(self, data: st.DataObject, text: str | None) -> None:
+        """Somebody deletes a receipt, or writes nonsense into it; whoever repeats then may reserve again."""
+        number = data.draw(st.sampled_from(sorted(self.accepted)))
+        receipts = self.shop.bucket.keys[3]
+        if not raw_client().hexists(receipts, number):
+            return
+        if text is None:
+            raw_client().hdel(receipts, number)
+        else:
+            raw_client().hset(receipts, number, text)
+        self.was_tampered_with = self.has_lost_receipts = True
+
     @invariant()
     def laws(self) -> None:
         """Laws 1, 2 and 3 in MySQL at every moment, and law 7 while nobody has interfered."""
@@ -249,12 +276,11 @@ class ShopMachine(RuleBasedStateMachine):
             return False
         unit = ItemBucket.objects.get(item_id=self.shop.item.pk)
         snapshot = gate.snapshot(bucket=self.shop.bucket, entries_max=0)
-        receipts = raw_client().hvals(self.shop.bucket.keys[3])
         return (
             snapshot.queue_length == 0
             and snapshot.queued == {self.shop.item.pk: 0}
             and snapshot.left == {self.shop.item.pk: unit.allocated - unit.sold}
-            and not any(receipt.startswith(b"queued") for receipt in receipts)
+            and self._members_are_right()
             and not Reservation.objects.filter(owed_at__isnull=False, pool_id=self.shop.pool.pk).exists()
         )
 
@@ -264,14 +290,30 @@ class ShopMachine(RuleBasedStateMachine):
         applied = changes.filter(Q(state=ChangeState.APPLIED) | Q(delta__gt=0, open_key__isnull=False))
         return applied.aggregate(units=Sum("delta"))["units"] or 0
 
+    def _members_are_right(self) -> bool:
+        """Every buyer's mark is what he holds, and every receipt says what its row says; there are no others."""
+        rows = list(Reservation.objects.filter(pool_id=self.shop.pool.pk))
+        held = Counter[str]()
+        for row in rows:
+            held[row.limit_key] += row.quantity if row.state == "SETTLED" else 0
+        wanted = {row.order_no: str(receipt_of(row)) for row in rows}
+        return fields(self.shop.bucket.keys[3]) == wanted and fields(self.shop.bucket.keys[2]) == {
+            key: str(units) for key, units in held.items() if units
+        }
+
     def _orders(self) -> Any:
         return Order.objects.filter(number__startswith=f"{self.shop.pool.pk}-")
 
-    def _reconcile(self, *, ahead: timedelta = timedelta()) -> None:
+    def _reconcile(self, *, ahead: timedelta = timedelta()) -> BucketReport:
         def clock() -> datetime:
             return timezone.now() + ahead
 
-        reconcile_and_repair(bucket=self.shop.bucket, clock=clock)
+        return reconcile_and_repair(bucket=self.shop.bucket, clock=clock)
+
+
+def fields(key: str) -> dict[str, str]:
+    """The members of a hash."""
+    return {name.decode(): value.decode() for name, value in raw_client().hgetall(key).items() if name != b"#epoch"}
 
 
 @contextmanager

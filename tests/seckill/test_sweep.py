@@ -166,7 +166,7 @@ def test_the_tasks_publish_to_their_queues() -> None:
     rebuild_one(damaged.bucket.pool_id, 0)
     reconcile_all()
     with broker() as client:
-        assert client.llen("slow") == 3
+        assert client.llen("slow") == 4  # the rebuild, the full reconciliation after it, and one of each bucket
     reconcile_one(damaged.bucket.pool_id, 0)
     assert ReconciliationRun.objects.get().verdict == "BALANCED"
     assert look_over(now=timezone.now()).to_rebuild == []

@@ -8,8 +8,10 @@ from django.utils import timezone
 
 from seckill.errors import SeckillError
 from seckill.gate.keys import BucketRef
+from seckill.mending import Extent
 from seckill.rebuild import Commits, Orders, Queue
 from seckill.recovery import rebuild_by_hand
+from seckill.repair import reconcile_and_repair
 from seckill.selectors import buckets_on_sale
 
 
@@ -51,3 +53,6 @@ class Command(BaseCommand):
         if rebuilt.parked:
             words = f"{rebuilt.parked} entries are dead letters now: manage.py decide_deadletter"
             self.stdout.write(self.style.WARNING(words))
+        report = reconcile_and_repair(bucket=bucket, clock=timezone.now, extent=Extent.FULL)
+        if not report.is_balanced:
+            raise CommandError(f"it is not balanced: see manage.py reconcile --full --pool {bucket.pool_id}")
