@@ -15,6 +15,7 @@ from django.contrib.auth.models import User
 from django.contrib.staticfiles.finders import find
 from django.core.management import call_command
 from django.test import Client
+from django.urls import reverse
 from hypothesis import HealthCheck, Phase, given, settings
 from pytest_django import Settings
 from schemathesis.checks import not_a_server_error
@@ -91,6 +92,14 @@ def test_every_call_is_described() -> None:
         assert call["tags"], (path, method)
         assert method in {"get", "post"}, path
         assert "406" in call["responses"], (path, method)
+
+
+@pytest.mark.parametrize("name", ["swagger-ui", "redoc"])
+def test_the_readers_alone_may_style_inline(name: str) -> None:
+    policy = Client().get(reverse(name))["Content-Security-Policy"]
+    assert "style-src 'self' 'unsafe-inline'" in policy
+    assert "script-src 'self';" in policy
+    assert "unsafe" not in Client().get("/accounts/login/")["Content-Security-Policy"]
 
 
 def test_the_schema_and_its_readers_come_from_here() -> None:
