@@ -1,0 +1,1 @@
+"""The protocol as an explicit-state model; see docs/model.md."""

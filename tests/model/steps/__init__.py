@@ -1,0 +1,1 @@
+"""The steps of the protocol, one process per file."""
