@@ -33,7 +33,22 @@ def drift(model: Model, redis: Redis, mysql: MySql, debts: Debts) -> int:
     owed = sum(units for order, units in debts if _is_unpaid(model, redis.receipts[order]))
     if not model.rule("compare_counts_debts", owed):
         owed = 0
-    return mysql.allocated - mysql.sold - redis.left - in_flight - refused - owed
+    half = half_a_change(world, redis, mysql)
+    if not model.rule("compare_counts_half_a_change", half):
+        half = 0
+    return mysql.allocated - mysql.sold - redis.left - in_flight - refused - owed - half
+
+
+def half_a_change(world: World, redis: Redis, mysql: MySql) -> int:
+    """Return the units of a manual change that one side has and the other not yet: what Redis lacks meanwhile."""
+    change = mysql.change
+    if change is None:
+        return 0
+    delta = world.deltas[change.which]
+    if delta > 0:
+        return delta if redis.adj_no == change.number - 1 else 0
+    is_half = redis.adj_no == change.number and redis.epoch == change.epoch
+    return -redis.adj_applied if is_half else 0
 
 
 def _is_unpaid(model: Model, receipt: str) -> bool:
@@ -55,4 +70,5 @@ def drift_now(world: World, state: State) -> int:
         for order, row in enumerate(mysql.rows)
         if row is not None and row.is_owed and redis.receipts[order] in {QUEUED_RECEIPT, CONFIRMED_RECEIPT}
     )
-    return mysql.allocated - mysql.sold - redis.left - in_flight - refused - owed
+    half = half_a_change(world, redis, mysql)
+    return mysql.allocated - mysql.sold - redis.left - in_flight - refused - owed - half

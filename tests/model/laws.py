@@ -10,7 +10,9 @@ from tests.model.state import (
     ACCEPTED,
     ARCHIVED,
     CANCELLED,
+    CLEARED,
     CONFIRMED_RECEIPT,
+    DONE,
     EXPIRED,
     FREE,
     NO_ORDER,
@@ -70,10 +72,21 @@ class Laws:
     def _numbers(self, state: State) -> str:
         if state.redis.left < 0:
             return f"law 7: {state.redis.left} left"
+        if state.mysql.change is None and (units := self._allocated(state)) != state.mysql.allocated:
+            return f"law 10: {state.mysql.allocated} allocated, where changes and returns make {units}"
         numbers = [(row.epoch, row.seq) for row in state.mysql.rows if row is not None]
         if len(set(numbers)) != len(numbers):
             return f"law 3: a sequence number was used twice: {numbers}"
         return ""
+
+    def _allocated(self, state: State) -> int:
+        """What was planned, and what changes, returns and the archive have made of it."""
+        mysql, world = state.mysql, self.model.world
+        units = world.units + sum(mysql.changed)
+        for purchase, row in zip(world.purchases, mysql.rows, strict=True):
+            if row is not None and row.state == RETURNED and not row.units_owed:
+                units -= purchase.quantity
+        return mysql.sold if mysql.archive is not None and mysql.archive.stage in {CLEARED, DONE} else units
 
     def _buyers(self, state: State) -> str:
         rows, redis = state.mysql.rows, state.redis
@@ -93,7 +106,7 @@ class Laws:
     def _balance(self, state: State) -> str:
         if self.promises.raises_no_alarm and state.mysql.run is not None:
             return f"false alarm: a reconciliation found {state.mysql.run.drift:+d}"
-        drift = drift_now(self.model.world, state) if is_open(state) else 0
+        drift = drift_now(self.model.world, state) if _is_comparable(state) else 0
         if drift < 0 and self.promises.never_exceeds:
             return f"law 7: {-drift} units are on sale that are not there"
         if drift and self.promises.is_balanced:
@@ -106,8 +119,11 @@ class Laws:
             redis = before.redis
             if redis.missing or redis.frozen or redis.run_id != redis.server:
                 return "law 8: a gate has sold that was missing, frozen or not checked since a restart"
-        if after.mysql is before.mysql:
-            return ""
+        if law := self._archive(before, step, after):
+            return law
+        return "" if after.mysql is before.mysql else self._fates(before, after)
+
+    def _fates(self, before: State, after: State) -> str:
         for order, (old, new) in enumerate(zip(before.mysql.rows, after.mysql.rows, strict=True)):
             if old is not None and old != new and not _is_allowed(old.state, new and new.state):
                 return f"law 3: {order} has gone from {old.state} to {new and new.state}"
@@ -116,15 +132,39 @@ class Laws:
                 return f"law 3: order {order} has gone from {was} to {now}"
         return ""
 
+    def _archive(self, before: State, step: str, after: State) -> str:
+        run = before.mysql.archive
+        if run is not None and step.startswith("compare_buyers") and run.copied != before.redis.buyers:
+            return "archive: the copy is not what stands in Redis"
+        return "" if after.redis is before.redis else self._behind_the_seal(before, step, after)
+
+    def _behind_the_seal(self, before: State, step: str, after: State) -> str:
+        if not before.redis.is_sealed or not step.endswith("]"):
+            return ""
+        if after.redis.missing:
+            return "" if self._is_kept(before) else "archive: Redis is removed, and not all of it is kept"
+        is_allowed = step.startswith(("confirm", "release", "close", "freeze", "seal"))
+        return "" if is_allowed else "archive: Redis has changed behind the seal"
+
+    def _is_kept(self, state: State) -> bool:
+        run, rows = state.mysql.archive, state.mysql.rows
+        if run is None or any(rows[entry.order] is None for entry in state.redis.queue):
+            return False
+        return run.is_redis_lost or run.copied == state.redis.buyers or not self.promises.marks_are_true
+
     def broken_at_rest(self, state: State) -> str:
         """Return what is left undone where the system has nothing more to do, or ""."""
-        return self._unfinished(state) or self._differs(state)
+        if self.model.world.is_ended and state.mysql.sale != ARCHIVED:
+            return "at rest: the sale is not archived"
+        return self._unfinished(state) or ("" if self.model.world.is_ended else self._differs(state))
 
     def _unfinished(self, state: State) -> str:
         if state.lock != FREE or any(state.locals):
             return f"at rest: somebody waits for ever: {state.locals}"
         if state.mysql.sale != ARCHIVED and not is_open(state):
             return "at rest: the gate stays shut"
+        if state.mysql.change is not None or len(state.mysql.changed) < len(self.model.world.deltas):
+            return f"at rest: a change is not done: {state.mysql.change}, {state.mysql.changed}"
         for order, row in enumerate(state.mysql.rows):
             if row is None:
                 continue
@@ -136,6 +176,8 @@ class Laws:
 
     def _differs(self, state: State) -> str:
         redis, mysql = state.redis, state.mysql
+        if redis.adj_no != mysql.adj_no:
+            return f"at rest: Redis has change {redis.adj_no}, MySQL {mysql.adj_no}"
         if redis.queue or redis.queued:
             return f"at rest: the queue is {redis.queue}, its counter {redis.queued}"
         if redis.left + mysql.sold != mysql.allocated + self._still_too_high(state):
@@ -143,6 +185,10 @@ class Laws:
         for order, receipt in enumerate(redis.receipts):
             if receipt != receipt_of(mysql.rows[order]):
                 return f"at rest: the receipt of {order} says {receipt}"
+        return self._marks(state)
+
+    def _marks(self, state: State) -> str:
+        redis, mysql = state.redis, state.mysql
         held = units_held(self.model, mysql)
         marks = {key: units for key, units in enumerate(redis.buyers) if units}
         if marks != {key: units for key, units in held.items() if units} and self.promises.marks_are_true:
@@ -158,6 +204,15 @@ class Laws:
             return 0
         phantoms = sum(row is not None and row.reason == PHANTOM for row in state.mysql.rows)
         return self.promises.hands_raise - state.faults.tampers - phantoms
+
+
+def _is_comparable(state: State) -> bool:
+    """Tell whether law 7 is asked: in an open gate, and behind the seal until what is left over is taken out."""
+    redis, run = state.redis, state.mysql.archive
+    if run is None:
+        return is_open(state)
+    is_there = not redis.missing and redis.run_id == redis.server and not redis.frozen and redis.epoch == run.epoch
+    return is_there and run.stage not in {CLEARED, DONE} and not run.is_redis_lost
 
 
 def _is_allowed(old: str, new: str | None) -> bool:

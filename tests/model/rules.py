@@ -33,6 +33,9 @@ class World:
     deletable: tuple[str, ...] = ()
     units_to: tuple[str, ...] = ("ON_SALE",)
     has_sold_out_memory: bool = False
+    # Manual changes of the units on sale, in their order; and whether the sale ends and is archived.
+    deltas: tuple[int, ...] = ()
+    is_ended: bool = False
     # 0 is as many as are wanted.
     rebuilds_max: int = 0
 
@@ -121,14 +124,45 @@ RULES: Mapping[str, tuple[str, ...]] = {
     "a_leak_needs_an_old_run": ("seckill.repair._least_leaks",),
     "a_leak_is_raised_by_the_least": ("seckill.repair._least_leaks",),
     "proof_ends_with_a_repair": ("seckill.repair._least_leaks",),
+    # Manual changes.
+    "adjust_checks_the_epoch": (LUA + "adjust.lua",),
+    "adjust_stops_when_frozen": (LUA + "adjust.lua",),
+    "adjust_is_done_once": (LUA + "adjust.lua",),
+    "adjust_skips_what_is_over": (LUA + "adjust.lua",),
+    "adjust_waits_for_its_turn": (LUA + "adjust.lua",),
+    "adjust_stops_at_the_seal": (LUA + "adjust.lua",),
+    "adjust_takes_all_or_nothing": (LUA + "adjust.lua",),
+    "up_goes_to_mysql_first": ("seckill.adjusting._take_number", "seckill.adjusting._raise_allocated"),
+    "down_goes_to_redis_first": ("seckill.adjusting._take_number", "seckill.adjusting._end_decrease"),
+    "down_checks_the_epoch": ("seckill.adjusting._end",),
+    "a_refusal_uses_its_number": ("seckill.adjusting._end_decrease",),
+    "allocated_covers_sold": ("seckill.adjusting._change_allocated",),
+    "a_change_is_finished_once": ("seckill.adjusting._end",),
+    "compare_counts_half_a_change": ("seckill.adjusting.units_under_way",),
+    # Archive.
+    "reserve_stops_at_the_end": (LUA + "reserve.lua",),
+    "restock_stops_at_the_seal": (LUA + "restock.lua",),
+    "repair_stops_at_the_seal": (LUA + "repair.lua",),
+    "a_repeat_is_looked_up": ("seckill.purchase._is_known",),
+    "compare_skips_a_sealed_bucket": ("seckill.reconciliation._compare",),
+    "archive_waits_for_a_rebuild": ("seckill.archive_begin._void_claim",),
+    "archive_voids_an_old_claim": ("seckill.archive_begin._void_claim",),
+    "seal_waits_for_debts": ("seckill.archive_steps.seal_bucket",),
+    "drain_waits_for_the_queue": ("seckill.archive_steps.drain_bucket",),
+    "copy_is_compared": ("seckill.archive_buyers._conclude",),
+    "archive_step_is_taken_once": ("seckill.archive_run.require_held",),
+    "redis_is_kept_until_compared": ("seckill.archive_steps.STEPS",),
+    "leftovers_go_to_the_warehouse": ("seckill.archive_steps.clear_leftovers",),
+    "lost_debts_are_written_off": ("seckill.returns.write_off_debts",),
     # Rebuild.
+    "rebuild_needs_a_sale_that_is_on": ("seckill.rebuild.rebuild_bucket", "seckill.outcomes.is_on_sale"),
     "a_live_claim_bars_others": ("seckill.rebuild.claim",),
     "rebuild_freezes": ("seckill.rebuild.rebuild_claimed", "seckill.gate.staging.freeze"),
-    "drain_keeps_what_survived": ("seckill.rebuild._drain", "seckill.gate.staging.surviving_entries"),
+    "drain_keeps_what_survived": ("seckill.rebuild.drain_survivors", "seckill.gate.staging.surviving_entries"),
     "drain_renumbers": ("seckill.rebuild._renumbered", "seckill.rebuild._first_seq"),
-    "drain_raises_the_epoch": ("seckill.rebuild._drain",),
-    "drain_requires_the_claim": ("seckill.rebuild._drain", "seckill.rebuild._require_claim"),
+    "drain_raises_the_epoch": ("seckill.rebuild.drain_survivors",),
+    "drain_requires_the_claim": ("seckill.rebuild.drain_survivors", "seckill.rebuild.require_claim"),
     "staging_renews_the_claim": ("seckill.rebuild._fill_staging", "seckill.rebuild._renew"),
-    "swap_requires_the_claim": ("seckill.rebuild._swap", "seckill.rebuild._require_claim"),
+    "swap_requires_the_claim": ("seckill.rebuild._swap", "seckill.rebuild.require_claim"),
     "swap_requires_its_epoch": ("seckill.rebuild._swap",),
 }

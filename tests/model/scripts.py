@@ -12,6 +12,7 @@ from tests.model.state import (
     QUEUED_RECEIPT,
     REFUSED_RECEIPT,
     RETURNED_RECEIPT,
+    Change,
     Entry,
     Redis,
     Row,
@@ -22,7 +23,13 @@ RESERVED = ReserveCode.RESERVED.value
 ALREADY_YOURS = ReserveCode.ALREADY_YOURS.value
 SOLD_OUT = ReserveCode.SOLD_OUT.value
 LIMIT_REACHED = ReserveCode.LIMIT_REACHED.value
+ENDED = ReserveCode.ENDED.value
+NOT_PREHEATED = ReserveCode.NOT_PREHEATED.value
 UNAVAILABLE = ReserveCode.UNAVAILABLE.value
+
+
+# Stock, gate, buyers, receipts, queue.
+KEYS_COUNT = 5
 
 
 class Frozen(NamedTuple):
@@ -45,16 +52,8 @@ def read_gate(model: Model, redis: Redis) -> bool:
 def reserve(model: Model, redis: Redis, order: int) -> tuple[int, Redis]:
     """Return the code and Redis after one purchase."""
     key, quantity = model.world.purchases[order].limit_key, model.world.purchases[order].quantity
-    if not read_gate(model, redis):
-        return UNAVAILABLE, redis
-    if model.rule("reserve_replays_first", redis.receipts[order] != NO_RECEIPT):
-        return ALREADY_YOURS, redis
-    if model.rule("reserve_stops_when_frozen", redis.frozen):
-        return UNAVAILABLE, redis
-    if model.rule("reserve_checks_the_limit", redis.buyers[key] + quantity > model.world.limit):
-        return LIMIT_REACHED, redis
-    if model.rule("reserve_checks_the_stock", redis.left < quantity):
-        return SOLD_OUT, redis
+    if (code := _refusal(model, redis, order)) is not None:
+        return code, redis
     seq = redis.seq + 1
     return RESERVED, redis._replace(
         left=redis.left - quantity,
@@ -67,10 +66,34 @@ def reserve(model: Model, redis: Redis, order: int) -> tuple[int, Redis]:
     )
 
 
+def _refusal(model: Model, redis: Redis, order: int) -> int | None:
+    """Return the code of the first check that does not let a purchase pass, in the order of reserve.lua."""
+    key, quantity = model.world.purchases[order].limit_key, model.world.purchases[order].quantity
+    code = None
+    if not read_gate(model, redis):
+        code = NOT_PREHEATED if len(redis.missing) == KEYS_COUNT else UNAVAILABLE
+    elif model.rule("reserve_replays_first", redis.receipts[order] != NO_RECEIPT):
+        code = ALREADY_YOURS
+    elif model.rule("reserve_stops_when_frozen", redis.frozen):
+        code = UNAVAILABLE
+    elif model.rule("reserve_stops_at_the_end", redis.is_over):
+        code = ENDED
+    elif model.rule("reserve_checks_the_limit", redis.buyers[key] + quantity > model.world.limit):
+        code = LIMIT_REACHED
+    elif model.rule("reserve_checks_the_stock", redis.left < quantity):
+        code = SOLD_OUT
+    return code
+
+
 def freeze(redis: Redis, token: int) -> tuple[Frozen, Redis]:
     """Close the gate, if there is one."""
     frozen = Frozen(token, redis.server, redis.last_id, redis.seq, redis.epoch)
     return frozen, redis if "gate" in redis.missing else redis._replace(frozen=token)
+
+
+def seal(redis: Redis) -> Redis:
+    """Nothing but settlement changes the bucket from now on; the caller has looked whether it is there and over."""
+    return redis._replace(is_sealed=True)
 
 
 def confirm(model: Model, redis: Redis, epoch: int, entries: Sequence[Entry]) -> Redis:
@@ -119,6 +142,8 @@ def restock(
     """Returned orders, each with its units back: whether the script ran, and those that are done."""
     if not read_gate(model, redis) or model.rule("restock_checks_the_epoch", redis.epoch != epoch):
         return False, (), redis
+    if model.rule("restock_stops_at_the_seal", redis.is_sealed):
+        return False, (), redis
     done = []
     for order, units_back in due:
         receipt = redis.receipts[order]
@@ -140,12 +165,34 @@ def repair(model: Model, redis: Redis, epoch: int, seen_repair_no: int, delta: i
         return redis
     if model.rule("repair_checks_epoch_and_freeze", redis.epoch != epoch or redis.frozen):
         return redis
+    if model.rule("repair_stops_at_the_seal", redis.is_sealed):
+        return redis
     if model.rule("repair_checks_the_number", redis.repair_no != seen_repair_no):
         return redis
     left = redis.left + delta
     if model.rule("repair_never_goes_below_zero", left < 0):
         left = 0
     return redis._replace(left=left, repair_no=redis.repair_no + 1)
+
+
+def adjust(model: Model, redis: Redis, change: Change, delta: int) -> tuple[int | None, Redis]:
+    """Apply a numbered change; return the units applied, now or when it was first tried, None when it cannot be now."""
+    if not read_gate(model, redis):
+        return None, redis
+    if (
+        model.rule("adjust_checks_the_epoch", redis.epoch != change.epoch)
+        or model.rule("adjust_stops_when_frozen", redis.frozen)
+        or model.rule("adjust_stops_at_the_seal", redis.is_sealed)
+    ):
+        return None, redis
+    if model.rule("adjust_is_done_once", redis.adj_no == change.number):
+        return redis.adj_applied, redis
+    if model.rule("adjust_skips_what_is_over", redis.adj_no > change.number):
+        return 0, redis
+    if model.rule("adjust_waits_for_its_turn", redis.adj_no + 1 != change.number):
+        return None, redis
+    applied = 0 if model.rule("adjust_takes_all_or_nothing", redis.left + delta < 0) else delta
+    return applied, redis._replace(left=redis.left + applied, adj_no=change.number, adj_applied=applied)
 
 
 class Staging(NamedTuple):
@@ -182,6 +229,7 @@ def swap(model: Model, redis: Redis, frozen: Frozen, gate: GateFields, staging: 
         frozen=0,
         seq=gate.seq,
         adj_no=gate.adj_no,
+        adj_applied=0,
         repair_no=gate.repair_no,
         left=gate.left,
         queued=0,
@@ -190,6 +238,8 @@ def swap(model: Model, redis: Redis, frozen: Frozen, gate: GateFields, staging: 
         queue=(),
         last_id=0,
         missing=(),
+        is_over=redis.is_over,
+        is_sealed=False,
     )
 
 

@@ -7,6 +7,7 @@ fields, the states' values, the tables' columns. ``tests/model/test_names.py`` h
 from typing import NamedTuple, TypeVar
 
 from orders.states import OrderState, UnitsTo
+from seckill.archive_tables import ArchiveStage
 from seckill.gate.receipts import ReceiptState
 from seckill.states import RefusalReason, ReservationState, SaleState
 
@@ -36,6 +37,15 @@ WAREHOUSE = UnitsTo.WAREHOUSE.value
 PREHEATED = SaleState.PREHEATED.value
 ARCHIVING = SaleState.ARCHIVING.value
 ARCHIVED = SaleState.ARCHIVED.value
+
+CLAIMED = ArchiveStage.CLAIMED.value
+SEALED = ArchiveStage.SEALED.value
+DRAINED = ArchiveStage.DRAINED.value
+COPIED = ArchiveStage.COPIED.value
+COMPARED = ArchiveStage.COMPARED.value
+CHECKED = ArchiveStage.CHECKED.value
+CLEARED = ArchiveStage.CLEARED.value
+DONE = ArchiveStage.DONE.value
 
 # What a claim's ``claim_until`` means: over for everybody, still to come, or over for all but a holder whose clock
 # is behind.
@@ -79,6 +89,7 @@ class Redis(NamedTuple):
     frozen: int
     seq: int
     adj_no: int
+    adj_applied: int
     repair_no: int
     left: int
     queued: int
@@ -87,6 +98,8 @@ class Redis(NamedTuple):
     queue: tuple[Entry, ...]
     last_id: int
     missing: tuple[str, ...]
+    is_over: bool
+    is_sealed: bool
 
 
 class Run(NamedTuple):
@@ -102,12 +115,21 @@ class Run(NamedTuple):
     repair_no: int
 
 
-class Adjustment(NamedTuple):
-    """A manual change of an item's units: where it stands, and under which epoch Redis was told."""
+class Change(NamedTuple):
+    """A manual change of the item's units under way: which of the world's, its number, and the epoch it is tried in."""
 
-    state: str
+    which: int
     number: int
     epoch: int
+
+
+class ArchiveRun(NamedTuple):
+    """How far the archive is; ``copied`` are the buyers' marks in MySQL, in the order of their keys."""
+
+    stage: str
+    epoch: int
+    copied: tuple[int, ...]
+    is_redis_lost: bool
 
 
 class MySql(NamedTuple):
@@ -127,8 +149,9 @@ class MySql(NamedTuple):
     repair_no: int
     run: Run | None
     sale: str
-    adjustments: tuple[Adjustment, ...]
-    archive: tuple[str, ...]
+    change: Change | None
+    changed: tuple[int, ...]
+    archive: ArchiveRun | None
 
 
 class Faults(NamedTuple):

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from seckill.archive_tables import ArchiveRun as CodeArchiveRun
 from seckill.gate.staging import GateFields as CodeGateFields
 from seckill.models import Bucket, ItemBucket, Reservation
 from tests.model import scripts
 from tests.model.rules import LUA, RULES
 from tests.model.scenarios import SCENARIOS
-from tests.model.state import MySql, Redis, Row
+from tests.model.state import ArchiveRun, MySql, Redis, Row
 from tests.model.steps.process import Process
 
 ROOT = Path(__file__).parents[2]
@@ -63,11 +64,11 @@ def test_a_name_that_is_not_there_is_noticed() -> None:
 
 def test_each_script_of_the_model_is_a_file() -> None:
     modelled = {name for name in dir(scripts) if (ROOT / LUA / f"{name}.lua").is_file()}
-    assert modelled >= {"reserve", "confirm", "release", "restock", "repair", "freeze", "swap"}
+    assert modelled >= {"reserve", "confirm", "release", "restock", "repair", "adjust", "seal", "freeze", "swap"}
 
 
 def test_the_gate_has_the_fields_of_the_model() -> None:
-    gate = {"epoch", "run_id", "frozen", "seq", "adj_no", "repair_no"}
+    gate = {"epoch", "run_id", "frozen", "seq", "adj_no", "adj_applied", "repair_no"}
     assert gate < set(Redis._fields)
     prelude = (ROOT / LUA / "prelude.lua").read_text()
     assert gate <= set(re.findall(r"\w+", prelude))
@@ -79,3 +80,8 @@ def test_the_tables_have_the_columns_of_the_model() -> None:
     assert {"epoch", "claim", "adj_no", "repair_no"} <= columns[Bucket] & set(MySql._fields)
     assert {"allocated", "sold"} <= columns[ItemBucket] & set(MySql._fields)
     assert {"state", "epoch", "seq", "reason", "units_owed"} <= columns[Reservation] & set(Row._fields)
+
+
+def test_the_archive_has_the_columns_of_the_model() -> None:
+    columns = {field.name for field in CodeArchiveRun._meta.get_fields()}
+    assert {"stage", "epoch", "is_redis_lost"} == columns & set(ArchiveRun._fields)

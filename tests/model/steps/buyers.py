@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from tests.model.scripts import ALREADY_YOURS, RESERVED, SOLD_OUT, UNAVAILABLE, reserve
-from tests.model.state import ACCEPTED, NOTHING, REPLY_LOST, TURNED_AWAY, State, swap_at
+from tests.model.scripts import ALREADY_YOURS, ENDED, NOT_PREHEATED, RESERVED, SOLD_OUT, UNAVAILABLE, reserve
+from tests.model.state import ACCEPTED, NOTHING, PREHEATED, REPLY_LOST, TURNED_AWAY, State, swap_at
 from tests.model.steps.process import Move, Process
 
 
@@ -29,6 +29,9 @@ class Buyers(Process):
         code, redis = reserve(self.model, state.redis, order)
         if code == UNAVAILABLE:
             return
+        if code in {NOT_PREHEATED, ENDED}:
+            yield from self._look_up(state, order)
+            return
         after = state._replace(redis=redis)
         if code == SOLD_OUT and self.model.world.has_sold_out_memory:
             after = after._replace(remembers_sold_out=True)
@@ -36,6 +39,13 @@ class Buyers(Process):
         if code == RESERVED and state.faults.lost_replies:
             faults = state.faults._replace(lost_replies=state.faults.lost_replies - 1)
             yield self._answer(after._replace(faults=faults), order, REPLY_LOST)
+
+    def _look_up(self, state: State, order: int) -> Iterator[Move]:
+        """Nobody is told that it is over before MySQL was asked; a lost bucket of a sale that is on is an outage."""
+        if self.model.rule("a_repeat_is_looked_up", state.mysql.rows[order] is not None):
+            yield self._answer(state, order, ACCEPTED)
+        elif state.mysql.sale != PREHEATED or not state.redis.missing:
+            yield self._answer(state, order, TURNED_AWAY)
 
     def _answer(self, state: State, order: int, told: int) -> Move:
         words = {ACCEPTED: "accepted", TURNED_AWAY: "turned away", REPLY_LOST: "the reply is lost"}[told]

@@ -5,6 +5,9 @@ from collections.abc import Iterator
 from tests.model.state import FREE, NO_RECEIPT, Redis, State
 from tests.model.steps.process import Move, Process
 
+# The last id of a queue that is not there; that of a new one is 0.
+NO_ID = -1
+
 KEYS = ("stock", "gate", "buyers", "receipts", "queue")
 
 
@@ -33,7 +36,7 @@ class World(Process):
         """Once, what Redis holds is safe on disk; a restart brings that back, or the beginning."""
         faults = state.faults
         if state.saved is not None and state.saved != state.redis:
-            redis = state.saved._replace(server=state.redis.server + 1)
+            redis = state.saved._replace(server=state.redis.server + 1, is_over=state.redis.is_over)
             after = state._replace(
                 redis=redis, saved=None, has_forgotten=True, faults=faults._replace(restarts=faults.restarts - 1)
             )
@@ -46,7 +49,16 @@ def without_keys(redis: Redis, keys: tuple[str, ...]) -> Redis:
     """Return Redis with keys deleted: what a script would read of them is nothing."""
     empty: dict[str, object] = {"missing": tuple(key for key in KEYS if key in keys or key in redis.missing)}
     if "gate" in keys:
-        empty |= {"epoch": 0, "run_id": 0, "frozen": 0, "seq": 0, "adj_no": 0, "repair_no": 0}
+        empty |= {
+            "epoch": 0,
+            "run_id": 0,
+            "frozen": 0,
+            "seq": 0,
+            "adj_no": 0,
+            "adj_applied": 0,
+            "repair_no": 0,
+            "is_sealed": False,
+        }
     if "stock" in keys:
         empty |= {"left": 0, "queued": 0}
     if "buyers" in keys:
@@ -54,7 +66,7 @@ def without_keys(redis: Redis, keys: tuple[str, ...]) -> Redis:
     if "receipts" in keys:
         empty |= {"receipts": tuple(NO_RECEIPT for _ in redis.receipts)}
     if "queue" in keys:
-        empty |= {"queue": (), "last_id": 0}
+        empty |= {"queue": (), "last_id": NO_ID}
     return redis._replace(**empty)  # type: ignore[arg-type]
 
 

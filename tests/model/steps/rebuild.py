@@ -5,6 +5,7 @@ from typing import cast
 
 from seckill.rebuild import SEQ_MARGIN
 from tests.model.intake import Intake, NoRoom, QueueForked, units_held
+from tests.model.rules import Model
 from tests.model.scripts import Frozen, GateFields, Staging, freeze, receipt_of, swap
 from tests.model.state import LEASE_DISPUTED, LEASE_LIVE, LEASE_OVER, PREHEATED, MySql, State
 from tests.model.steps.process import Move, Process
@@ -16,11 +17,11 @@ class Rebuild(Process):
     STEPS = {
         "claim": "seckill.rebuild.claim",
         "freeze": "seckill.gate.staging.freeze",
-        "drain": "seckill.rebuild._drain",
+        "drain": "seckill.rebuild.drain_survivors",
         "fill_staging": "seckill.rebuild._fill_staging",
         "stage_gate": "seckill.rebuild._gate_fields",
         "swap": "seckill.gate.staging.swap",
-        "let_go": "seckill.rebuild._let_go",
+        "let_go": "seckill.rebuild.let_go",
         "claim runs out": "seckill.rebuild._lease_end",
     }
 
@@ -47,16 +48,18 @@ class Rebuild(Process):
                 local = ("let_go", frozen.token)
                 yield self.next("swap", state, local, redis=redis, lock=state.frees(self.slot))
             case _:
-                yield self.next("let_go", state, mysql=_let_go(state.mysql, cast("int", local[1])))
+                yield self.next("let_go", state, mysql=let_go(state.mysql, cast("int", local[1])))
         yield from self._lease_ends(state, token_of(local))
         yield from self.deaths(state)
 
     def _claim(self, state: State) -> Iterator[Move]:
         mysql = state.mysql
-        if not self.can_lock(state) or mysql.sale != PREHEATED or mysql.tokens == (self.model.world.rebuilds_max or -1):
+        if not self.can_lock(state) or mysql.tokens == (self.model.world.rebuilds_max or -1):
             return
         is_wanted = is_damaged(state)
         if not is_wanted and not state.faults.rebuilds_by_hand:
+            return
+        if self.model.rule("rebuild_needs_a_sale_that_is_on", mysql.sale != PREHEATED):
             return
         if self.model.rule("a_live_claim_bars_others", mysql.lease == LEASE_LIVE):
             return
@@ -79,25 +82,17 @@ class Rebuild(Process):
         model, mysql = self.model, state.mysql
         if not self.can_lock(state):
             return
-        if model.rule("drain_requires_the_claim", not _has_claim(mysql, frozen.token)):
+        if model.rule("drain_requires_the_claim", not has_claim(mysql, frozen.token)):
             yield self.next("drain", state, ("let_go", frozen.token))
             return
-        epoch = max(mysql.epoch, frozen.epoch)
-        if model.rule("drain_raises_the_epoch", epoch):
-            epoch += 1
-        entries = state.redis.queue if model.rule("drain_keeps_what_survived", state.redis.queue) else ()
-        if model.rule("drain_renumbers", entries):
-            first = max(frozen.seq, _highest_seq(mysql)) + SEQ_MARGIN
-            entries = tuple(entry._replace(epoch=epoch, seq=first + n) for n, entry in enumerate(entries))
-        try:
-            mysql, _ = Intake(model=model, mysql=mysql, is_rebuild=True).take_in(entries)
-        except (QueueForked, NoRoom):
+        after = drained(model, state, frozen)
+        if after is None:
             yield self.next("drain", state, ("let_go", frozen.token))
-            return
-        yield self.next("drain", state, ("fill_staging", frozen, epoch), mysql=mysql._replace(epoch=epoch))
+        else:
+            yield self.next("drain", state, ("fill_staging", frozen, after.epoch), mysql=after)
 
     def _fill_staging(self, state: State, frozen: Frozen, epoch: int) -> Move:
-        if self.model.rule("staging_renews_the_claim", not _has_claim(state.mysql, frozen.token)):
+        if self.model.rule("staging_renews_the_claim", not has_claim(state.mysql, frozen.token)):
             return self.next("fill_staging", state, ("let_go", frozen.token))
         held = units_held(self.model, state.mysql)
         buyers = tuple(held[key] for key in range(self.model.world.limit_keys))
@@ -108,7 +103,7 @@ class Rebuild(Process):
         model, mysql = self.model, state.mysql
         if not self.can_lock(state):
             return
-        is_lost = model.rule("swap_requires_the_claim", not _has_claim(mysql, frozen.token))
+        is_lost = model.rule("swap_requires_the_claim", not has_claim(mysql, frozen.token))
         if is_lost or model.rule("swap_requires_its_epoch", mysql.epoch != epoch):
             yield self.next("stage_gate", state, ("let_go", frozen.token))
             return
@@ -134,8 +129,9 @@ class Clock(Process):
 
     STEPS = {"claim runs out": "seckill.rebuild._lease_end"}
 
-    def __init__(self, *, rebuilds: tuple[Rebuild, ...], model: object, slot: int) -> None:
-        self.slots = tuple(rebuild.slot for rebuild in rebuilds)
+    def __init__(self, *, slots: tuple[int, ...], model: Model, slot: int) -> None:
+        super().__init__(model=model, slot=slot)
+        self.slots = slots
 
     def moves(self, state: State) -> Iterator[Move]:
         """Yield the end of a claim that nobody alive holds."""
@@ -153,16 +149,31 @@ def is_damaged(state: State) -> bool:
 
 def token_of(local: tuple[object, ...]) -> int:
     """Return the token that a rebuild works with, 0 when it is idle."""
-    if not local:
-        return 0
-    return local[1].token if isinstance(local[1], Frozen) else cast("int", local[1])
+    return next((part if isinstance(part, int) else part.token for part in local if isinstance(part, (int, Frozen))), 0)
 
 
-def _has_claim(mysql: MySql, token: int) -> bool:
+def drained(model: Model, state: State, frozen: Frozen) -> MySql | None:
+    """Return MySQL with what survives in the queue, under a new epoch; None when the transaction fails."""
+    mysql = state.mysql
+    epoch = max(mysql.epoch, frozen.epoch)
+    if model.rule("drain_raises_the_epoch", epoch):
+        epoch += 1
+    entries = state.redis.queue if model.rule("drain_keeps_what_survived", state.redis.queue) else ()
+    if model.rule("drain_renumbers", entries):
+        first = max(frozen.seq, _highest_seq(mysql)) + SEQ_MARGIN
+        entries = tuple(entry._replace(epoch=epoch, seq=first + n) for n, entry in enumerate(entries))
+    try:
+        mysql, _ = Intake(model=model, mysql=mysql, is_rebuild=True).take_in(entries)
+    except (QueueForked, NoRoom):
+        return None
+    return mysql._replace(epoch=epoch)
+
+
+def has_claim(mysql: MySql, token: int) -> bool:
     return mysql.claim == token and mysql.lease != LEASE_OVER
 
 
-def _let_go(mysql: MySql, token: int) -> MySql:
+def let_go(mysql: MySql, token: int) -> MySql:
     return mysql._replace(claim=0, lease=LEASE_OVER) if mysql.claim == token else mysql
 
 

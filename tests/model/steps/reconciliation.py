@@ -69,6 +69,7 @@ class Reconciliation(Process):
     def _snapshot(self, state: State, debts: Debts) -> Move:
         redis, is_shut = state.redis, state.redis.frozen or state.redis.epoch != state.mysql.epoch
         is_barred = self.model.rule("compare_skips_a_bucket_in_rebuild", is_shut)
+        is_barred = is_barred or self.model.rule("compare_skips_a_sealed_bucket", redis.is_sealed)
         if is_barred or not read_gate(self.model, redis):
             return self.next("snapshot", state, lock=state.frees(self.slot))
         return self.next("snapshot", state, ("compare", debts, redis))
