@@ -82,6 +82,9 @@ class Archive(Process):
         if mysql.sale != PREHEATED or model.rule("archive_waits_for_a_rebuild", mysql.lease == LEASE_LIVE):
             yield self.next("begin", state)
             return
+        if model.rule("archive_waits_for_changes", mysql.change):
+            yield self.next("begin", state)
+            return
         if model.rule("archive_voids_an_old_claim", mysql.lease == LEASE_DISPUTED):
             mysql = mysql._replace(lease=LEASE_OVER)
         run = ArchiveRun(CLAIMED, mysql.epoch, (), is_redis_lost=False)
