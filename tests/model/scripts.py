@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from seckill.gate.codes import ReserveCode
-from seckill.rebuild import RECEIPT_STATES
+from seckill.members import RECEIPT_STATES
 from tests.model.rules import Model
 from tests.model.state import (
     CONFIRMED_RECEIPT,
@@ -244,7 +244,7 @@ def swap(model: Model, redis: Redis, frozen: Frozen, gate: GateFields, staging: 
 
 
 def receipt_of(row: Row | None) -> str:
-    """What a rebuild writes for a row; see ``seckill.rebuild.RECEIPT_STATES``."""
+    """What a rebuild writes for a row; see ``seckill.members.RECEIPT_STATES``."""
     return NO_RECEIPT if row is None else _RECEIPTS[row.state]
 
 
