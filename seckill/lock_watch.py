@@ -18,6 +18,7 @@ from seckill.attempt_tables import SettleAttempt
 from seckill.gate.keys import BucketRef
 from seckill.incidents import Severity, open_buckets, open_incident, resolve_incident
 from seckill.models import Bucket, Incident
+from seckill.transient import is_transient
 
 logger = logging.getLogger(__name__)
 
@@ -122,6 +123,7 @@ def _waits() -> list[tuple[int, int, str | None, str, str, str]]:
             cursor.execute(_MARIADB if getattr(connection, "mysql_is_mariadb", False) else _MYSQL, [BUSY_SECONDS])
             return list(cursor.fetchall())
     except DatabaseError as error:
-        _may_look = False
+        _may_look = is_transient(error)
         logger.warning("who keeps a lock cannot be told: %s", error)
+        connection.close_if_unusable_or_obsolete()
         return []

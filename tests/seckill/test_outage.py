@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, OperationalError, connection, transaction
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -210,6 +210,24 @@ def test_without_the_right_to_see_who_it_is_an_incident_all_the_same(monkeypatch
     assert settle(shop) == 1
     watch_locks(now=now + timedelta(minutes=5))
     assert open_incidents() == []
+
+
+@pytest.mark.parametrize(("code", "may_look_again"), [(2006, "yes"), (1205, "yes"), (1227, "no"), (1142, "no")])
+def test_only_a_missing_right_ends_the_looking(
+    code: int,
+    may_look_again: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A connection that is lost once must not make the watch blind for as long as its process lives."""
+    monkeypatch.setattr(lock_watch, "_may_look", True)
+
+    def broken() -> None:
+        raise OperationalError(code, "as told")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(connection, "cursor", broken)
+        assert lock_watch._waits() == []
+    assert lock_watch._may_look is (may_look_again == "yes")
 
 
 def test_nobody_waits_and_nobody_is_named() -> None:
