@@ -7,8 +7,6 @@ import pytest
 
 from tests.plugin import ROOT
 
-# Cases of which a part is not built yet; whoever builds it fills the row and takes the number out.
-OPEN = {3}
 CASES = range(1, 38)
 
 NAMED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
@@ -41,8 +39,4 @@ def test_every_test_that_is_named_exists(name: str) -> None:
 
 def test_every_case_has_its_row() -> None:
     assert sorted(rows()) == list(CASES)
-    assert [number for number, row in rows().items() if not NAMED.search(row)] == []
-
-
-def test_what_is_open_is_known() -> None:
-    assert {number for number, row in rows().items() if "(open: " in row} == OPEN
+    assert [number for number, row in rows().items() if not NAMED.search(row) or "open:" in row] == []
