@@ -96,9 +96,8 @@ def test_every_call_is_described() -> None:
 
 @pytest.mark.parametrize("name", ["swagger-ui", "redoc"])
 def test_the_readers_alone_may_style_inline(name: str) -> None:
-    policy = Client().get(reverse(name))["Content-Security-Policy"]
-    assert "style-src 'self' 'unsafe-inline'" in policy
-    assert "script-src 'self';" in policy
+    policy = Client().get(reverse(name))["Content-Security-Policy"].split("; ")
+    assert {"style-src 'self' 'unsafe-inline'", "script-src 'self'"} <= set(policy)
     assert "unsafe" not in Client().get("/accounts/login/")["Content-Security-Policy"]
 
 

@@ -40,6 +40,7 @@ def test_every_session_has_its_limits() -> None:
         assert cursor.fetchone() == (4, 20, 60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", ["idle_transaction_timeout", "wait_timeout"])
 def test_a_holder_that_stands_still_loses_the_lock_and_its_transaction(limit: str) -> None:
     """The lock is free after the limit; when the holder goes on, nothing of its transaction is written."""
@@ -59,6 +60,7 @@ def test_a_holder_that_stands_still_loses_the_lock_and_its_transaction(limit: st
         assert lock_bucket(shop.bucket).adj_no == 0
 
 
+@pytest.mark.slow
 def test_a_settler_that_stands_still_between_two_batches_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """The lock that thins settlers out belongs to the session, and wait_timeout ends that outside a transaction too."""
     shop = open_sale()

@@ -97,6 +97,7 @@ def one_of_each() -> Shop:
     return shop
 
 
+@pytest.mark.slow
 def test_every_page_opens(operator: Client) -> None:
     one_of_each()
     for model in REGISTERED:

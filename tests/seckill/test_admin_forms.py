@@ -179,6 +179,7 @@ def preheat_in_a_thread(shop: Shop) -> None:
     run_together(preheat, [shop.sale.pk])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "change"),
     [(FlashSale, {"name": "x"}), (SalePool, {"limit_per_buyer": "9"}), (SaleItem, {"units": "5"})],

@@ -124,6 +124,7 @@ def minute(number: int) -> datetime:
     return NOW + timedelta(minutes=number)
 
 
+@pytest.mark.slow
 def test_the_audit_of_a_shop_at_work_raises_no_false_alarm() -> None:
     """Numbers and ledger are read of one instant, whoever buys and cancels meanwhile."""
     shop = open_sale(units=60, limit=1)
@@ -145,6 +146,7 @@ def test_the_audit_of_a_shop_at_work_raises_no_false_alarm() -> None:
     assert not Incident.objects.exists()
 
 
+@pytest.mark.slow
 def test_what_could_not_be_read_is_neither_right_nor_wrong() -> None:
     shop = busy_shop()
 

@@ -15,6 +15,7 @@ from seckill.rebuild import rebuild_bucket
 from tests.support.shop import buy, make_ticket, open_sale
 
 
+@pytest.mark.slow
 def test_a_busy_bucket_is_explained_and_nothing_is_changed() -> None:
     shop = open_sale()
     is_locked, is_done = threading.Event(), threading.Event()

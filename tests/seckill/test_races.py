@@ -32,6 +32,7 @@ def test_500_buyers_for_one_unit() -> None:
     assert_settled_state(shop, sold=1)
 
 
+@pytest.mark.slow
 def test_500_buyers_for_ten_units_with_mixed_quantities() -> None:
     """CASES 1: all ten units go, to buyers of one to three; no unit is left that somebody could have had."""
     shop = open_sale(units=10, limit=3)
@@ -60,6 +61,7 @@ def test_one_buyer_20_times_at_once() -> None:
     assert_settled_state(shop, sold=5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("units", "quantities", "limit"), [(1, (1,), 1), (10, (1, 2, 3), 3)])
 def test_control_check_then_decrement_oversells(
     units: int, quantities: tuple[int, ...], limit: int, monkeypatch: pytest.MonkeyPatch

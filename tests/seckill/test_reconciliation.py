@@ -86,6 +86,7 @@ def test_a_bucket_that_cannot_be_asked_is_no_drift() -> None:
     assert reconcile_bucket(bucket=shop.bucket, clock=timezone.now).verdict is Verdict.UNAVAILABLE
 
 
+@pytest.mark.slow
 def test_no_false_alarm_in_a_rush() -> None:
     """Reconcile again and again while 200 buyers buy and two workers settle: never a drift."""
     shop = open_sale(units=150)

@@ -95,6 +95,7 @@ def test_two_doors_race_for_one_order() -> None:
     assert_balanced(shop, sold=0, left=5)
 
 
+@pytest.mark.slow
 def test_200_expire_and_one_bad_row_stops_nobody() -> None:
     """CASES 4: row 57 cannot be closed; the other 199 go in the first run, and it alone is tried again."""
     shop = open_sale(units=200)

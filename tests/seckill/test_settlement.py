@@ -71,6 +71,7 @@ def test_four_workers_at_once() -> None:
     assert_settled_state(shop, sold=200)
 
 
+@pytest.mark.slow
 def test_four_workers_without_the_thinning(monkeypatch: pytest.MonkeyPatch) -> None:
     """GET_LOCK only thins out; the bucket's row lock and the order numbers do the work."""
     shop = open_sale(units=200)
@@ -166,6 +167,7 @@ def test_control_without_the_limit_sum_mysql_sells_three(monkeypatch: pytest.Mon
     assert sold_units(shop) == 3
 
 
+@pytest.mark.slow
 def test_500_entries_with_one_bad_row() -> None:
     """CASES 32: the row that MySQL cannot write is refused alone, with its unit; 499 orders stand."""
     shop = open_sale(units=500)
@@ -282,6 +284,7 @@ def test_redis_and_mysql_differing_about_an_order_is_an_incident(monkeypatch: py
     assert open_incidents() == ["order_differs"]
 
 
+@pytest.mark.slow
 def test_a_lock_that_is_held_too_long_interrupts_and_refuses_nobody() -> None:
     """CASES 35: 1205 is passing; no incident, and the next run does the work."""
     shop = open_sale(units=3)
@@ -346,6 +349,7 @@ def test_a_dead_letters_unit_is_a_leak_and_no_balance() -> None:
     assert open_incidents() == ["dead_letter", "drift"]
 
 
+@pytest.mark.slow
 def test_phantoms_are_reported_though_the_worker_dies() -> None:
     """The incident is written in the transaction that refuses them."""
     shop = open_sale(units=1)
