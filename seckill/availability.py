@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from django.db.models import Sum
+
 from orders.unpaid import latest_pay_by
 from seckill.errors import GateUnavailable
 from seckill.gate.keys import BucketRef
 from seckill.gate.shop_window import UnitsShown, units_shown
-from seckill.models import Bucket, SaleItem
+from seckill.models import Bucket, ItemBucket, SaleItem
 
 # Of an item's units, at most this part is "few", and at most that part "last".
 FEW_PART = 5
@@ -45,7 +47,15 @@ class Availability:
 UNKNOWN = Availability(level=Level.UNKNOWN)
 
 
-def availability_of(*, items: Sequence[SaleItem], now: datetime) -> dict[int, Availability]:
+def units_on_sale(*, items: Collection[SaleItem]) -> dict[int, int]:
+    """Return what each item on sale has been allocated by now: its planned units, and what was adjusted since."""
+    rows = ItemBucket.objects.filter(item__in=items).values_list("item_id").annotate(units=Sum("allocated"))
+    return dict(rows.order_by())
+
+
+def availability_of(
+    *, items: Sequence[SaleItem], allocated: Mapping[int, int], now: datetime
+) -> dict[int, Availability]:
     """Tell for items on sale, whose pool and sale are loaded, how much is left: one round trip to Redis for all."""
     buckets = _buckets(pool_ids={item.pool_id for item in items})
     try:
@@ -54,7 +64,12 @@ def availability_of(*, items: Sequence[SaleItem], now: datetime) -> dict[int, Av
         shown = {}
     units = {item.pk: _added_up(item=item, buckets=buckets.get(item.pool_id, []), shown=shown) for item in items}
     unpaid = _unpaid_until(items=[item for item in items if _is_taken(units[item.pk])], units=units, now=now)
-    return {item.pk: _availability(item=item, units=units[item.pk], unpaid=unpaid) for item in items}
+    return {
+        item.pk: _availability(
+            units=units[item.pk], allocated=allocated.get(item.pk, item.units), unpaid_until=unpaid.get(item.pk)
+        )
+        for item in items
+    }
 
 
 def _buckets(*, pool_ids: Collection[int]) -> dict[int, list[BucketRef]]:
@@ -95,12 +110,12 @@ def _unpaid_until(
     return {item_id: pay_by for item_id, pay_by in latest.items() if pay_by > now}
 
 
-def _availability(*, item: SaleItem, units: UnitsShown | None, unpaid: Mapping[int, datetime]) -> Availability:
+def _availability(*, units: UnitsShown | None, allocated: int, unpaid_until: datetime | None) -> Availability:
     if units is None:
         return UNKNOWN
     if units.left == 0:
-        return Availability(level=Level.NONE_LEFT, unpaid_until=unpaid.get(item.pk))
-    return Availability(level=level_of(left=units.left, units=item.units))
+        return Availability(level=Level.NONE_LEFT, unpaid_until=unpaid_until)
+    return Availability(level=level_of(left=units.left, units=allocated))
 
 
 def level_of(*, left: int, units: int) -> Level:

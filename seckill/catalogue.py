@@ -9,7 +9,7 @@ from enum import StrEnum
 from django.db.models import Q, QuerySet
 
 from inventory.catalogue import SkuView, sku_view
-from seckill.availability import Availability, availability_of
+from seckill.availability import Availability, availability_of, units_on_sale
 from seckill.errors import UnknownSale
 from seckill.models import FlashSale, SaleItem
 from seckill.states import SalePhase, SaleState, sale_phase
@@ -80,18 +80,26 @@ def sale_by_id(*, sale_id: int, now: datetime) -> SaleView:
 
 
 def views_of(*, sales: Iterable[FlashSale], now: datetime) -> list[SaleView]:
-    """Make the views of some sales with two looks at MySQL and one at Redis for all of them."""
+    """Make the views of some sales with a few looks at MySQL and one at Redis for all of them."""
     sales = list(sales)
     items = list(
         SaleItem.objects.filter(pool__sale__in=sales).select_related("pool__sale", "sku__product").order_by("pk")
     )
     on_sale = [item for item in items if _state(item.pool.sale, now) in {ShownState.PREHEATED, ShownState.LIVE}]
-    availability = availability_of(items=on_sale, now=now) if on_sale else {}
-    return [_sale_view(sale=sale, items=items, availability=availability, now=now) for sale in sales]
+    allocated = units_on_sale(items=on_sale)
+    availability = availability_of(items=on_sale, allocated=allocated, now=now) if on_sale else {}
+    return [
+        _sale_view(sale=sale, items=items, allocated=allocated, availability=availability, now=now) for sale in sales
+    ]
 
 
 def _sale_view(
-    *, sale: FlashSale, items: Iterable[SaleItem], availability: Mapping[int, Availability], now: datetime
+    *,
+    sale: FlashSale,
+    items: Iterable[SaleItem],
+    allocated: Mapping[int, int],
+    availability: Mapping[int, Availability],
+    now: datetime,
 ) -> SaleView:
     return SaleView(
         id=sale.pk,
@@ -107,7 +115,7 @@ def _sale_view(
                 pool=item.pool_id,
                 sku=sku_view(item.sku),
                 price=item.price,
-                units=item.units,
+                units=allocated.get(item.pk, item.units),
                 limit_per_buyer=item.pool.limit_per_buyer,
                 is_paused=item.is_paused,
                 availability=availability.get(item.pk),

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from django.db import connection, transaction
-from django.db.models import Q, Sum
+from django.db.models import Max, Min, Sum
 
 from seckill.conf import LIMITS
 from seckill.errors import GateUnavailable, RebuildRefused
@@ -199,11 +199,12 @@ def _fill_staging(*, bucket: BucketRef, token: str, epoch: int, clock: Callable[
 
 
 def _chunks_of_reservations(bucket: BucketRef) -> Iterator[list[Reservation]]:
-    rows, rest = in_order(bucket), Q()
-    while chunk := list(rows.filter(rest)[: LIMITS.chunk_size]):
-        yield chunk
-        last = chunk[-1]
-        rest = Q(epoch=last.epoch, seq__gt=last.seq) | Q(epoch__gt=last.epoch)
+    """Read the reservations between two numbers at a time: with one end open, each chunk reads from the first row."""
+    rows = in_order(bucket)
+    for epoch, first, last in rows.order_by("epoch").values_list("epoch").annotate(Min("seq"), Max("seq")):
+        for start in range(first, last + 1, LIMITS.chunk_size):
+            if chunk := list(rows.filter(epoch=epoch, seq__gte=start, seq__lt=start + LIMITS.chunk_size)):
+                yield chunk
 
 
 def _chunks_of_buyers(bucket: BucketRef) -> Iterator[dict[str, int]]:

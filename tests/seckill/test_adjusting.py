@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 from django.db import connection
+from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -13,6 +14,7 @@ from inventory.errors import UnknownChange
 from inventory.models import Stock, StockMovement
 from inventory.selectors import balance
 from inventory.services import WAREHOUSE
+from rest.memory import forget_everything
 from seckill import adjusting, followup, reconciliation
 from seckill.adjusting import apply_item_adjustment, pending_item_adjustments
 from seckill.change_tables import ItemAdjustment
@@ -125,6 +127,14 @@ def test_up_and_down() -> None:
     rows = StockMovement.objects.filter(kind="ADJUSTMENT").order_by("pk").values_list("account", "units")
     account = f"item:{shop.item.pk}:0"
     assert list(rows) == [(account, 5), (WAREHOUSE, -5), (account, -12), (WAREHOUSE, 12), (account, 1)]
+
+
+def test_everybody_is_told_the_new_number() -> None:
+    shop = stocked_sale()
+    apply(ask(shop, +5))
+    forget_everything()
+    (item,) = Client().get(f"/api/v1/sales/{shop.sale.pk}/").json()["items"]
+    assert (item["units"], item["availability"]["level"]) == (15, "plenty")
 
 
 def test_applied_again_it_changes_nothing() -> None:

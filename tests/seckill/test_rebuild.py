@@ -10,6 +10,7 @@ from django.utils import timezone
 from benchmarks.servers import PrivateServers
 from inventory.models import Stock
 from seckill import preheat, rebuild
+from seckill.conf import Limits
 from seckill.errors import GateUnavailable, RebuildRefused, SaleNotReady
 from seckill.gate import gate, staging
 from seckill.gate.connection import raw_client
@@ -408,3 +409,22 @@ def test_refused_ones_keep_their_reason() -> None:
     receipts = [gate.look_up(bucket=shop.bucket, order_no=number) for number in orders]
     assert [str(receipt).split("|")[0] for receipt in receipts] == ["confirmed", "refused:phantom"]
     assert Reservation.objects.get(state="REFUSED").units_owed == 0
+
+
+def test_chunks_with_gaps_and_several_epochs_are_gone_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rebuild, "LIMITS", Limits(chunk_size=2))
+    shop = open_sale(units=20)
+    for _ in range(3):
+        for ticket in make_tickets(shop, 3):
+            buy(ticket)
+        settle_bucket(bucket=shop.bucket, clock=timezone.now)
+        before = held(shop)
+        rebuild_bucket(bucket=shop.bucket, clock=timezone.now)
+        assert held(shop) == before
+        assert len(before[1]) == len(before[0]) == Reservation.objects.count()
+
+
+def held(shop: Shop) -> tuple[dict[bytes, bytes], dict[bytes, bytes]]:
+    """Buyers and receipts, without the sentinels that name the epoch."""
+    buyers, receipts = (raw_client().hgetall(key) for key in shop.bucket.keys[2:4])
+    return tuple({k: v for k, v in found.items() if not k.startswith(b"#")} for found in (buyers, receipts))  # type: ignore[return-value]
