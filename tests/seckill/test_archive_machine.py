@@ -80,13 +80,13 @@ class ArchiveMachine(ShopMachine):
 
     @invariant()
     def laws(self) -> None:
-        """Laws 1 and 4 in MySQL at every moment: every unit is allocated or in the warehouse."""
+        """Laws 1 and 4 in MySQL at every moment: every unit, from outside too, is allocated or in the warehouse."""
         if not self.has_begun:
             super().laws()
         unit, stock = ItemBucket.objects.get(item_id=self.shop.item.pk), Stock.objects.get(sku=self.shop.item.sku)
         settled = Reservation.objects.filter(pool_id=self.shop.pool.pk, state="SETTLED")
         assert unit.sold == (settled.aggregate(units=Sum("quantity"))["units"] or 0)
-        assert unit.allocated + stock.on_hand == UNITS
+        assert unit.allocated + stock.on_hand == UNITS + self.units_adjusted(counterpart="OUTSIDE")
         assert balance(account=f"item:{self.shop.item.pk}:0") == unit.allocated - unit.sold
         assert balance(account="warehouse", sku_id=self.shop.item.sku_id) == stock.on_hand
 
@@ -98,6 +98,7 @@ class ArchiveMachine(ShopMachine):
                 self.end_and_begin()
             else:
                 self.archive(STEPS_MAX)
+            self.adjust()
             with unavailable_is_fine():
                 self.give_back()
             if self.has_begun and self._run().stage == "DONE" and n:
@@ -110,7 +111,8 @@ class ArchiveMachine(ShopMachine):
         run = self._run()
         assert (run.stage, FlashSale.objects.get(pk=self.shop.sale.pk).state) == ("DONE", "ARCHIVED"), run.waits_for
         assert raw_client().exists(*self.shop.bucket.keys) == 0
-        assert (unit.allocated, stock.on_hand) == (unit.sold, UNITS - unit.sold)
+        units = UNITS + self.units_adjusted(counterpart="OUTSIDE")
+        assert (unit.allocated, stock.on_hand) == (unit.sold, units - unit.sold)
         reservations = Reservation.objects.filter(pool_id=self.shop.pool.pk)
         assert not reservations.filter(owed_at__isnull=False).exists()
         alive = Order.objects.filter(number__startswith=f"{self.shop.pool.pk}-").exclude(state__in=CLOSED)

@@ -247,7 +247,7 @@ class ShopMachine(RuleBasedStateMachine):
         """Laws 1, 2 and 3 in MySQL at every moment, and law 7 while nobody has interfered."""
         unit = ItemBucket.objects.get(item_id=self.shop.item.pk)
         settled = Reservation.objects.filter(pool_id=self.shop.pool.pk, state="SETTLED")
-        assert unit.sold <= unit.allocated == UNITS + self._units_adjusted()
+        assert unit.sold <= unit.allocated == UNITS + self.units_adjusted()
         assert unit.sold == (settled.aggregate(units=Sum("quantity"))["units"] or 0)
         held = settled.values_list("limit_key").annotate(units=Sum("quantity")).order_by()
         assert all(units <= LIMIT for _, units in held)
@@ -284,9 +284,9 @@ class ShopMachine(RuleBasedStateMachine):
             and not Reservation.objects.filter(owed_at__isnull=False, pool_id=self.shop.pool.pk).exists()
         )
 
-    def _units_adjusted(self) -> int:
+    def units_adjusted(self, **which: str) -> int:
         """Units that MySQL has more or fewer by hand: what is applied, and increases that have their number."""
-        changes = ItemAdjustment.objects.filter(item=self.shop.item)
+        changes = ItemAdjustment.objects.filter(item=self.shop.item, **which)
         applied = changes.filter(Q(state=ChangeState.APPLIED) | Q(delta__gt=0, open_key__isnull=False))
         return applied.aggregate(units=Sum("delta"))["units"] or 0
 
