@@ -249,9 +249,13 @@ SPECTACULAR_SETTINGS = {
 
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]
+LOCALE_PATHS = [BASE_DIR / "locale"]
 TIME_ZONE = env.str("TIME_ZONE", default="UTC")
 USE_I18N = True
 USE_TZ = True
+
+# Prices are written with it; the shop has one currency.
+CURRENCY_SIGN = env.str("CURRENCY_SIGN", default="¥")
 
 STATIC_URL = "static/"
 # The web process serves static files out of the packages; STATIC_ROOT is for a proxy that shall do it.

@@ -4,6 +4,7 @@ from csp.decorators import csp_update
 from django.conf import settings
 from django.contrib import admin
 from django.urls import include, path
+from django.views.i18n import set_language
 from drf_spectacular.views import SpectacularAPIView, SpectacularRedocView, SpectacularSwaggerSplitView
 
 from config.health import health
@@ -16,6 +17,8 @@ redoc = for_readers(SpectacularRedocView.as_view(url_name="schema"))
 urlpatterns = [
     path("admin/", admin.site.urls),
     path("api/v1/", include("rest.urls")),
+    path("", include("seckill.pages_urls")),
+    path("language/", set_language, name="set_language"),
     path("accounts/", include("accounts.pages_urls")),
     path("api/v1/", include("accounts.urls")),
     path("api/v1/", include("inventory.urls")),

@@ -9,6 +9,7 @@ from django.db.models import Q, QuerySet
 from django.utils.translation import gettext_lazy as _
 from django_stubs_ext import StrOrPromise
 
+from inventory.catalogue import picture_address
 from orders.errors import OrderNotFound
 from orders.models import Honour, Order, Payment, Refund
 from orders.states import HonourState, OrderState, PaymentState, RefundState, UnitsTo
@@ -89,6 +90,7 @@ class OrderDetail:
     state_text: StrOrPromise
     item: str
     variant: str
+    picture: str
     quantity: int
     unit_price: Decimal
     amount: Decimal
@@ -153,6 +155,7 @@ def _detail(row: Order) -> OrderDetail:
         state_text=_("refunded") if is_refunded else state.label,
         item=row.sku.product.name,
         variant=row.sku.name,
+        picture=picture_address(row.sku.product.picture),
         quantity=row.quantity,
         unit_price=row.unit_price,
         amount=row.unit_price * row.quantity,

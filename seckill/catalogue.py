@@ -14,6 +14,10 @@ from seckill.errors import UnknownSale
 from seckill.models import FlashSale, SaleItem
 from seckill.states import SalePhase, SaleState, sale_phase
 
+# Sales of a kind on the front page; nobody reads on.
+FRONT_MAX = 24
+FRONT_OVER_MAX = 6
+
 
 class ShownState(StrEnum):
     """Where a sale is, as a buyer wants to know it. Tickets are to be had from ``preheated`` on."""
@@ -50,6 +54,30 @@ class SaleView:
     closes_at: datetime
     pay_window_minutes: int
     items: tuple[ItemView, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Front:
+    """What a visitor sees first: on sale, those that close first; to come, those that open first; over, the last."""
+
+    live: tuple[SaleView, ...]
+    coming: tuple[SaleView, ...]
+    over: tuple[SaleView, ...]
+
+
+def front(*, now: datetime) -> Front:
+    """Choose what stands on the shop's front page."""
+    live = shown_sales(state=ShownState.LIVE, now=now).order_by("closes_at", "pk")[:FRONT_MAX]
+    preheated = shown_sales(state=ShownState.PREHEATED, now=now).order_by("opens_at", "pk")[:FRONT_MAX]
+    scheduled = shown_sales(state=ShownState.SCHEDULED, now=now).filter(closes_at__gt=now)
+    coming = [*preheated, *scheduled.order_by("opens_at", "pk")[:FRONT_MAX]]
+    over = shown_sales(state=ShownState.ENDED, now=now).order_by("-closes_at", "-pk")[:FRONT_OVER_MAX]
+    views = views_of(sales=[*live, *coming, *over], now=now)
+    return Front(
+        live=tuple(view for view in views if view.state is ShownState.LIVE),
+        coming=tuple(view for view in views if view.state in {ShownState.PREHEATED, ShownState.SCHEDULED}),
+        over=tuple(view for view in views if view.state is ShownState.ENDED),
+    )
 
 
 def shown_sales(*, state: ShownState | None, now: datetime) -> QuerySet[FlashSale]:

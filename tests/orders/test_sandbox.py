@@ -49,7 +49,7 @@ def test_the_page_shows_what_is_to_be_paid_and_takes_it() -> None:
     client = Client()
     html = client.get(page_of(attempt)).content.decode()
     assert order.number in html
-    assert "1499.00" in html
+    assert "¥1,499.00" in html
     answer = client.post(page_of(attempt), {"pay": "1", "behaviour": "TWICE"})
     assert (answer.status_code, answer["Location"]) == (302, page_of(attempt))
     assert SandboxPayment.objects.get().state == "PAID"
