@@ -43,12 +43,14 @@ check: prepare ## Lint, check types, imports, migrations and the settings for pr
 	$(SERVERS) env HTTPS=1 $(BIN)/python manage.py check --deploy --fail-level WARNING --database default
 
 test: prepare ## Run all tests on real servers; ARGS="-k name" to choose.
-	$(BIN)/python -m pytest -n 2 --ignore tests/e2e $(ARGS)
-	@# The running shop alone: it measures, and two of it would be in each other's way.
+	@bash benchmarks/prepare browser
+	$(BIN)/python -m pytest -n 2 --ignore tests/e2e --ignore tests/browser $(ARGS)
+	@# The running shop alone, and then the browser: they measure, and two of them would be in each other's way.
 	$(BIN)/python -m pytest tests/e2e $(ARGS)
+	$(BIN)/python -m pytest tests/browser $(ARGS)
 
 test-fast: prepare ## Run the tests that take less than a minute together.
-	$(BIN)/python -m pytest -n 2 -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -n 2 -m "not slow" --ignore tests/browser $(ARGS)
 
 soak: prepare ## Run the machine of random operations and faults for minutes; SOAK_EXAMPLES=5000.
 	SOAK_EXAMPLES=$${SOAK_EXAMPLES:-2000} $(BIN)/python -m pytest --timeout=0 tests/seckill/test_machine.py $(ARGS)
@@ -63,6 +65,13 @@ lock: prepare ## Pin anew what requirements*.in ask for.
 
 migrations: prepare ## Write the migrations that changed models need.
 	$(SERVERS) $(BIN)/python manage.py makemigrations
+
+.PHONY: messages
+messages: prepare ## Collect what is to be translated into locale/, and compile what is.
+	@bash benchmarks/prepare messages
+	$(SETTINGS) $(BIN)/python manage.py makemessages --locale zh_Hans --add-location file --no-wrap --no-obsolete \
+		--ignore .venv --ignore var --ignore tests --ignore benchmarks
+	$(SETTINGS) $(BIN)/python manage.py compilemessages --ignore .venv
 
 .PHONY: schema
 schema: prepare ## Write docs/openapi.yaml anew from the views.

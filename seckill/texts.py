@@ -65,18 +65,18 @@ TEXTS: Mapping[str, StrOrPromise] = {
     "problem_ended": _("The sale was over before your purchase arrived."),
     "problem_ticket_expired": _("Your ticket was too old. We are getting you a new one."),
     "problem_ticket_invalid": _("Your ticket was not valid any more. We are getting you a new one."),
-    "problem_price_changed": _("The price has changed. Please reload the page before you buy."),
+    "problem_price_changed": _("The price has changed to the one above. Click again if it still suits you."),
     "problem_not_authenticated": _("You are not logged in any more. Please log in again."),
     "problem_blocked": _("This account cannot buy here. Please write to the shop."),
-    "problem_challenge_required": _("Your device could not do the sum. Reload the page to try another one."),
-    "problem_challenge_failed": _("Your device could not do the sum. Reload the page to try another one."),
+    "problem_challenge_required": _(
+        "No ticket could be had for you yet. Leave the page open, it asks again by itself."
+    ),
+    "problem_challenge_failed": _("No ticket could be had for you yet. Leave the page open, it asks again by itself."),
     "problem_internal": _("Something broke on our side, and it is not your fault. Please click again."),
     "denied_account_inactive": _("This account is switched off. Please write to the shop."),
     "denied_members_first": _("Members buy first. Your turn comes at {until}; this page gets your ticket by itself."),
     "refused_limit_reached": _("Not confirmed: you already have as many as one buyer may have. Look into your orders."),
-    "refused_phantom": _(
-        "Not confirmed: this unit did not exist, our count was wrong. We are sorry. You can try again."
-    ),
+    "refused_phantom": _("Not confirmed: our count was wrong, and this unit did not exist. Sorry; please try again."),
     "refused_invalid": _("Not confirmed: the order could not be written. Sorry; please try again."),
     "pay_it": _("You have one, pay it"),
     "see_it": _("See your order"),

@@ -6,7 +6,7 @@ from typing import Any
 
 from django import template
 from django.conf import settings
-from django.utils.formats import date_format, number_format
+from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
@@ -16,8 +16,8 @@ register = template.Library()
 
 @register.filter
 def money(amount: Decimal) -> str:
-    """Write an amount in the shop's currency, as ¥1,499.00."""
-    return f"{settings.CURRENCY_SIGN}{number_format(amount, decimal_pos=2, use_l10n=True, force_grouping=True)}"
+    """Write an amount in the shop's currency, as ¥1,499.00, as the scripts do in both languages."""
+    return f"{settings.CURRENCY_SIGN}{amount:,.2f}"
 
 
 @register.filter

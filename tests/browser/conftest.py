@@ -14,6 +14,7 @@ from tests.support.live import live_shop
 
 # Playwright's own loop runs in this thread; Django takes that for asynchronous code.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+NAMES = ("chromium", "chromium-browser", "google-chrome")
 OPTIONS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--lang=en-US"]
 
 
@@ -26,9 +27,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
-    """Debian's Chromium."""
-    path = shutil.which("chromium")
-    assert path is not None, "chromium is missing: make prepare"
+    """The Chromium of this machine."""
+    path = next(filter(None, map(shutil.which, NAMES)), None)
+    assert path is not None, "Chromium is missing: bash benchmarks/prepare browser"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=OPTIONS)
         yield browser

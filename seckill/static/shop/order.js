@@ -15,7 +15,7 @@ export class OrderBox {
   constructor(root, { onClosed = () => {}, onPaid = () => {} } = {}) {
     Object.assign(this, { root, onClosed, onPaid, order: null, stop: () => {} });
     this.status = el("p", { class: "status", role: "status" });
-    this.title = el("h3", {});
+    this.title = el("h3", { tabindex: "-1" });
     this.facts = el("p", { class: "facts" });
     this.timer = el("strong", { role: "timer", class: "timer" });
     this.payBy = el("p", { class: "pay-by" });
@@ -28,9 +28,9 @@ export class OrderBox {
     this.cancel.addEventListener("click", () => isEnabled(this.cancel) && this.#ask());
   }
 
-  /** Show a number until its order is closed. */
-  async run(number) {
-    this.number = number;
+  /** Show a number until its order is closed. `takesFocus`: the button that was clicked is gone, reading goes on here. */
+  async run(number, { takesFocus = false } = {}) {
+    Object.assign(this, { number, takesFocus });
     this.root.hidden = false;
     this.link.href = `/orders/${number}/`;
     this.link.hidden = location.pathname === `/orders/${number}/`;
@@ -39,6 +39,12 @@ export class OrderBox {
       if (this.order && this.order.state !== "PENDING_PAYMENT") return;
       await nap(this.#pollMs(tries));
     }
+  }
+
+  #focus() {
+    const isHere = this.root.contains(document.activeElement);
+    if (this.takesFocus || (isHere && document.activeElement.closest("[hidden]"))) this.title.focus();
+    this.takesFocus = false;
   }
 
   async refresh() {
@@ -66,6 +72,7 @@ export class OrderBox {
     this.payBy.hidden = !isOpen;
     say(this.status, isOpen ? "" : t(`order_${order.state.toLowerCase()}_advice`));
     if (isOpen) this.#count(Date.parse(order.pay_by));
+    if (this.takesFocus || !isOpen) this.#focus();
     if (order.state === "PAID") this.onPaid(order);
     if (order.state === "CANCELLED" || order.state === "EXPIRED") this.onClosed(order);
   }

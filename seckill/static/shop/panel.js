@@ -23,6 +23,8 @@ export class Panel {
     this.instead = root.querySelector(".instead");
     this.links = root.querySelector(".links");
     this.another = root.querySelector(".another");
+    // Who is not logged in has no button, and nothing else of his own.
+    if (!isLoggedIn) return;
     this.box = new OrderBox(root.querySelector(".order"), {
       onClosed: (order) => {
         this.note = t(`order_${order.state.toLowerCase()}_advice`);
@@ -30,9 +32,9 @@ export class Panel {
       },
       onPaid: () => this.onNews(),
     });
-    this.button?.addEventListener("click", () => this.#click());
-    this.instead?.addEventListener("click", () => { this.isWaiting = true; });
-    this.another?.addEventListener("click", () => this.#start(true));
+    this.button.addEventListener("click", () => this.#click());
+    this.instead.addEventListener("click", () => { this.isWaiting = true; });
+    this.another.addEventListener("click", () => this.#start(true));
   }
 
   /** Take in what the sale's window says: {phase, opensMs, isPaused, level, unpaidUntil}. */
@@ -48,14 +50,13 @@ export class Panel {
     if (this.shown === null) return;
     this.root.dataset.mode = this.mode;
     say(this.status, this.#text());
-    if (this.button) {
-      enable(this.button, this.#canBuy());
-      say(this.button, this.mode === "busy" ? t("buying") : t("buy"));
-      this.button.parentElement.hidden = this.mode === "order" || this.mode === "barred" || this.shown.phase === "ended";
-      this.quantity.disabled = this.mode === "busy";
-    }
-    if (this.instead) this.instead.hidden = !(this.mode === "ticket" && this.told === "challenge");
-    if (this.another) this.another.hidden = !(this.mode === "order" && this.mayBuyMore && this.shown.phase === "live");
+    if (!this.isLoggedIn) return;
+    enable(this.button, this.#canBuy());
+    say(this.button, this.mode === "busy" ? t("buying") : t("buy"));
+    this.button.parentElement.hidden = this.mode === "order" || this.mode === "barred" || this.shown.phase === "ended";
+    this.quantity.disabled = this.mode === "busy";
+    this.instead.hidden = !(this.mode === "ticket" && this.isSolving);
+    this.another.hidden = !(this.mode === "order" && this.mayBuyMore && this.shown.phase === "live");
   }
 
   #canBuy() {
@@ -137,6 +138,7 @@ export class Panel {
       this.note = problemText(code, body);
       this.#links(body.orders ?? []);
       if (body.until) this.#again(Math.max(1000, Date.parse(body.until) - now() + Math.random() * 1000));
+      else if (code.startsWith("challenge")) this.#again(jitter(30000));
     }
   }
 
@@ -198,10 +200,11 @@ export class Panel {
   }
 
   #order(number) {
+    const takesFocus = this.root.contains(document.activeElement);
     this.mode = "order";
     this.links.replaceChildren();
     this.render();
-    this.box.run(number);
+    this.box.run(number, { takesFocus });
   }
 
   #busy() {
@@ -211,6 +214,7 @@ export class Panel {
   }
 
   #tell(key, values) {
+    this.isSolving = key === "challenge";
     this.told = t(has(`state_${key}`) ? `state_${key}` : "state_unavailable", values);
     this.render();
   }

@@ -5,7 +5,7 @@ import { countdown, duration } from "./countdown.js";
 import { say } from "./dom.js";
 import { Panel } from "./panel.js";
 import { phaseOf } from "./phase.js";
-import { localize, t } from "./texts.js";
+import { localize, money, t } from "./texts.js";
 import { jitter, nap, pauseFor } from "./wait.js";
 
 const root = document.querySelector("[data-sale]");
@@ -32,7 +32,9 @@ function show() {
   for (const panel of panels) {
     const item = sale.items.find(({ id }) => id === panel.item);
     const availability = item?.availability ?? null;
-    bar(panel.root.closest(".item"), availability?.level ?? null);
+    const card = panel.root.closest(".item");
+    bar(card, availability?.level ?? null);
+    if (item) say(card.querySelector(".price"), money(item.price));
     panel.show({
       phase,
       isPaused: item?.is_paused ?? panel.root.dataset.paused === "1",

@@ -32,7 +32,8 @@ export async function getTicket({ item, isAnother, tell, wantsToWait }) {
     const isAsked = answer.code === "challenge_required" || answer.code === "challenge_failed";
     if (isAsked && challenges < CHALLENGES_MAX) {
       challenges += 1;
-      proof = (await prove({ item, tell, wantsToWait })) ?? "";
+      const mustWait = challenges === CHALLENGES_MAX;
+      proof = (await prove({ item, tell, wantsToWait: () => mustWait || wantsToWait() })) ?? "";
     } else if (answer.code === "challenge_too_early") {
       await pause(1000);
     } else if (answer.status === 429 || answer.status === 503) {
