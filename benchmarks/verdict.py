@@ -14,9 +14,12 @@ from benchmarks.allowance import NOTHING, Allowance
 from benchmarks.plan import End, Outcome, Result
 from inventory.models import StockMovement
 from orders.models import Order
+from seckill.audit import Books as AuditedBook
+from seckill.audit import all_books
 from seckill.gate.connection import raw_client
 from seckill.gate.keys import BucketRef
 from seckill.gate.receipts import ReceiptState
+from seckill.mending import Extent
 from seckill.models import Bucket, Incident, ItemBucket, Reservation
 from seckill.outcomes import account_of
 from seckill.reconciliation import BucketReport, Verdict, reconcile_bucket
@@ -41,9 +44,9 @@ class Books:
     """What MySQL and Redis say of a sale of one item with a limit of one.
 
     `owners` has the buyer of each order number, `ledger_units` the sum of the item's account, `incidents` what the shop
-    itself found wrong, mended since or not; `wrong_members` tells of buyers' marks and receipts in Redis that are not
-    what the rows in MySQL say, read here without the shop's own comparison; `left_in_redis` is None and `law_7` empty
-    when Redis cannot be asked.
+    itself found wrong, mended since or not, `wrong_books` what the audit of the whole shop's stock finds.
+    `wrong_members` tells of buyers' marks and receipts in Redis that are not what the rows in MySQL say, read here
+    without the shop's own comparison. `left_in_redis` is None and `law_7` empty when Redis cannot be asked.
     """
 
     allocated: int
@@ -55,6 +58,7 @@ class Books:
     ledger_units: int
     left_in_redis: int | None
     incidents: Sequence[Noticed]
+    wrong_books: Sequence[AuditedBook]
     wrong_members: Sequence[str]
     law_7: BucketReport
 
@@ -96,7 +100,8 @@ def read_books(*, bucket: BucketRef, item_id: int) -> Books:
             Noticed(kind=kind, detail=detail, is_open=open_key is not None)
             for kind, detail, open_key in incidents.values_list("kind", "detail", "open_key")
         ],
-        law_7=reconcile_bucket(bucket=bucket, clock=timezone.now),
+        law_7=reconcile_bucket(bucket=bucket, clock=timezone.now, extent=Extent.FULL),
+        wrong_books=[book for book in all_books() if not book.is_balanced],
         wrong_members=[] if snapshot is None else list(_wrong_members(bucket)),
     )
 
@@ -161,6 +166,10 @@ def _broken_in_books(books: Books) -> Iterator[str]:
         )
     if books.law_7.verdict != Verdict.BALANCED:
         yield f"Law 7, conservation: {books.law_7.verdict.label}, {law_7_text(books) or books.law_7.explanation}."
+    elif not books.law_7.is_balanced:
+        yield f"Reconciliation of every member and the ledger found a difference: {books.law_7.members}."
+    for book in books.wrong_books[:EXAMPLES_MAX]:
+        yield f"Law 10, the ledger: {book.kind} {book.name} is stored as {book.stored}, the ledger says {book.ledger}."
     for difference in books.wrong_members[:EXAMPLES_MAX]:
         yield f"Law 4, marks and receipts: {difference}; {len(books.wrong_members)} in all are wrong."
 

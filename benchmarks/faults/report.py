@@ -106,7 +106,7 @@ def machine() -> dict[str, str | int]:
     return {"cores": os.cpu_count() or 0, "memory_gib": round(memory / 2**30), "python": platform.python_version()}
 
 
-PRINTED_WIDTH = 120  # Where no terminal has a width of its own.
+PRINTED_WIDTH = 140  # Where no terminal has a width of its own.
 COLUMNS = ("oversold", "duplicates", "lost_orders", "stuck", "drift", "forgotten")
 
 
@@ -117,7 +117,7 @@ def print_report(rows: Sequence[Row], console: Console, *, size: Size) -> None:
         title_justify="left",
     )
     table.add_column("fault", no_wrap=True)
-    for name in (*COLUMNS, "away s", "answered s", "heal s"):
+    for name in (*COLUMNS, "away s", "answer s", "heal s"):
         table.add_column(name.replace("_", " "), justify="right")
     for row in rows:
         counts = (str(getattr(row, name)) for name in COLUMNS)

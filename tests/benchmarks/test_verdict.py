@@ -10,6 +10,7 @@ from benchmarks.faults.matrix import MATRIX, Fault, Kind, Target, allowance_of
 from benchmarks.faults.power import AppendOnlyFile
 from benchmarks.plan import End, Outcome, Result
 from benchmarks.verdict import broken_laws, lost_orders, read_books
+from inventory.models import Stock
 from orders.models import Order
 from seckill.gate.connection import raw_client
 from seckill.incidents import Severity, open_incident, resolve_incident
@@ -73,6 +74,11 @@ def test_a_lie_is_found(shop: Shop, changes: dict[str, object], found: str) -> N
 def test_a_unit_too_many_in_redis_is_found(shop: Shop) -> None:
     raw_client().hincrby(shop.bucket.keys[0], f"{shop.item.pk}:left", 1)
     assert any("Law 7" in sentence for sentence in verdict(shop, told(shop)))
+
+
+def test_warehouse_stock_that_a_hand_has_changed_is_found(shop: Shop) -> None:
+    Stock.objects.filter(sku=shop.item.sku).update(on_hand=1)
+    assert any("Law 10, the ledger: sku" in sentence for sentence in verdict(shop, told(shop)))
 
 
 def test_a_mark_too_high_and_a_receipt_that_is_gone_are_found(shop: Shop) -> None:
