@@ -3,6 +3,7 @@
 Everything can be done again in the same database: goods, receipts and accounts are made once, a sale is a new one.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -15,6 +16,7 @@ from inventory.models import Product, Sku, Stock, StockMovement
 from inventory.services import receive
 from seckill.gate.keys import BucketRef
 from seckill.models import FlashSale, SaleItem, SalePool
+from seckill.states import SaleState
 
 RECEIVED_UNITS = 500
 SALE_LASTS = timedelta(hours=1)
@@ -71,6 +73,9 @@ PICTURES = ("headphones", "phone", "keyboard", "tea", "sneakers", "kettle", "liq
 RULES = """One unit a buyer. Get your ticket before the opening; buying is one call then.
 Pay within the pay window, or the unit goes on sale again.
 每人限购一件。请在开抢前领取购买资格；超时未支付，名额将重新放出。"""
+RULES_OF_PICKS = """Pay within the pay window, or the unit goes on sale again.
+超时未支付，名额将重新放出。"""
+TODAY = "今日精选 · Today's picks"
 ON_SALE = "PH-N12-256"
 
 
@@ -113,9 +118,7 @@ def schedule_sale(*, name: str, units: int, opens_at: datetime) -> OpenedSale:
         pool = SalePool.objects.create(sale=sale, name=sku.product.name[:100], limit_per_buyer=1)
         price = (sku.list_price * FLASH_PRICE_FACTOR).quantize(Decimal("0.01"))
         item = SaleItem.objects.create(pool=pool, sku=sku, price=price, units=units)
-        missing = units - Stock.objects.get(sku=sku).on_hand
-        if missing > 0:
-            _receive_once(sku_id=sku.pk, units=missing, reference=f"for-sale:{sale.pk}", now=now)
+        _fill_up(sku=sku, units=units, sale=sale, now=now)
     return OpenedSale(
         sale_id=sale.pk,
         item_id=item.pk,
@@ -124,6 +127,41 @@ def schedule_sale(*, name: str, units: int, opens_at: datetime) -> OpenedSale:
         units=units,
         opens_at=opens_at,
     )
+
+
+def dress_windows(*, now: datetime) -> FlashSale | None:
+    """Write what else a shop shows: a sale to come, and one of today, to be preheated; None if that is there."""
+    if FlashSale.objects.filter(name=TODAY, closes_at__gt=now).exists():
+        return None
+    come = now.replace(hour=12, minute=0, second=0, microsecond=0) + timedelta(days=1)
+    shoes = _plan(name="明晚开抢 · Tomorrow night", opens_at=come, closes_at=come + SALE_LASTS)
+    _offer(shoes, codes=("SH-RUN-40", "SH-RUN-42", "SH-RUN-44"), units=50, limit=1)
+    FlashSale.objects.filter(pk=shoes.pk).update(state=SaleState.SCHEDULED)
+    today = _plan(name=TODAY, opens_at=now, closes_at=now + timedelta(hours=8))
+    for code, units in (("HP-700-BLK", 60), ("TEA-LJ-100", 80), ("KT-600-STL", 30)):
+        _offer(today, codes=(code,), units=units, limit=2)
+    return today
+
+
+def _plan(*, name: str, opens_at: datetime, closes_at: datetime) -> FlashSale:
+    return FlashSale.objects.create(name=name, rules=RULES_OF_PICKS, opens_at=opens_at, closes_at=closes_at)
+
+
+def _offer(sale: FlashSale, *, codes: Sequence[str], units: int, limit: int) -> None:
+    """Put variants into one pool of a sale, at the flash price."""
+    skus = Sku.objects.filter(code__in=codes).select_related("product").order_by("pk")
+    pool = SalePool.objects.create(sale=sale, name=skus[0].product.name[:100], limit_per_buyer=limit)
+    for sku in skus:
+        price = (sku.list_price * FLASH_PRICE_FACTOR).quantize(Decimal("0.01"))
+        SaleItem.objects.create(pool=pool, sku=sku, price=price, units=units)
+        _fill_up(sku=sku, units=units, sale=sale, now=timezone.now())
+
+
+def _fill_up(*, sku: Sku, units: int, sale: FlashSale, now: datetime) -> None:
+    """Receive what the warehouse lacks for a sale."""
+    missing = units - Stock.objects.get(sku=sku).on_hand
+    if missing > 0:
+        _receive_once(sku_id=sku.pk, units=missing, reference=f"for-sale:{sale.pk}:{sku.pk}", now=now)
 
 
 def _receive_once(*, sku_id: int, units: int, reference: str, now: datetime) -> None:

@@ -31,12 +31,14 @@ REACTION_SECONDS = 20.0
 LOOK_SECONDS = 1.0
 
 HINTS = """
-The shop      {url}
+The shop      {url}/sales/{sale_id}/
 The operator  {url}/admin/   {operator} / {password}
+The API       {url}/api/v1/docs/
 On sale       {item}: {units} units, one a buyer, from {opens_at}
 
-Win one before the {rivals} rivals have them all. Paste the first command now, the second when the sale opens; its
-answer has the address to ask, with the third, what became of it:
+Win one before the {rivals} rivals have them all: open the shop, make an account, and click when the button comes alive.
+Or paste the first command now and the second when the sale opens; its answer has the number to ask for, with the
+third, what became of it:
 
 TICKET=$(curl -s -X POST {url}/api/v1/items/{item_id}/ticket/ -H 'X-CSRFToken: {csrf}' \\
   -b 'csrftoken={csrf}; sessionid={session}' | sed 's/.*"ticket":"\\([^"]*\\)".*/\\1/')
@@ -84,6 +86,7 @@ def _sell(*, stage: Stage, screen: Screen) -> None:
         shoppers = make_shoppers(make_buyers(RIVALS, prefix="rival"))
         sale = schedule_sale(name="限时秒杀 · Flash sale", units=UNITS, opens_at=timezone.now() + OPENS_IN)
         preheat(sale)
+        _dress()
     screen.console.print(_hints(shop=stage.shop, sale=sale), markup=False, soft_wrap=True)
     plan = Plan(
         url=stage.shop.url,
@@ -107,6 +110,17 @@ def _sell(*, stage: Stage, screen: Screen) -> None:
     )
 
 
+def _dress() -> None:
+    """Fill the other windows, if they are empty."""
+    from django.utils import timezone
+
+    from benchmarks.catalogue import dress_windows
+    from seckill.preheat import preheat_sale
+
+    if (sale := dress_windows(now=timezone.now())) is not None:
+        preheat_sale(sale_id=sale.pk, clock=timezone.now)
+
+
 def _hints(*, shop: Shop, sale: "OpenedSale") -> str:
     from django.utils import timezone
 
@@ -118,6 +132,7 @@ def _hints(*, shop: Shop, sale: "OpenedSale") -> str:
         operator=OPERATOR,
         password=operator_password(directory=DIRECTORY),
         item=sale.item_name,
+        sale_id=sale.sale_id,
         item_id=sale.item_id,
         units=sale.units,
         opens_at=f"{timezone.localtime(sale.opens_at):%H:%M:%S %Z}",

@@ -13,9 +13,9 @@ const COOL_MS = 3000;
 const NEEDS_NEW_TICKET = new Set(["ticket_expired", "ticket_invalid", "price_changed"]);
 
 export class Panel {
-  /** `onNews()` is called when the sale is worth another look. */
-  constructor(root, { isLoggedIn, onNews }) {
-    Object.assign(this, { root, isLoggedIn, onNews, item: Number(root.dataset.item) });
+  /** `onNews()` is called when the sale is worth another look; `held` promises what is open, by item. */
+  constructor(root, { isLoggedIn, held, onNews }) {
+    Object.assign(this, { root, isLoggedIn, held, onNews, item: Number(root.dataset.item) });
     Object.assign(this, { mode: "idle", told: "", note: "", ticket: null, shown: null, coolUntil: 0, isWaiting: false });
     this.status = root.querySelector(".status");
     this.button = root.querySelector("button.buy");
@@ -104,7 +104,10 @@ export class Panel {
       tell: (key, values) => this.#tell(key, values),
       wantsToWait: () => this.isWaiting,
     });
-    if (got.kind === "ticket") {
+    const held = got.kind === "ticket" && !isAnother ? await this.#heldBefore() : null;
+    if (held) {
+      this.#held({ ...held, may_buy_more: true });
+    } else if (got.kind === "ticket") {
       this.mode = "ready";
       this.ticket = got;
     } else if (got.kind === "held") {
@@ -113,6 +116,13 @@ export class Panel {
       this.#noTicket(got);
     }
     this.render();
+  }
+
+  /** In a pool of several items the last ticket says nothing of what was bought with an earlier one; asked once. */
+  async #heldBefore() {
+    const held = (await this.held)?.find(({ item }) => item === this.item);
+    this.held = null;
+    return held;
   }
 
   /** What the buyer already has instead of a ticket. */

@@ -21,8 +21,10 @@ let phase = null;
 let stop = () => {};
 let wake = () => {};
 
+const isLoggedIn = document.body.dataset.account !== "";
+const held = isLoggedIn ? call("GET", "/purchases/").then(({ body }) => body.results ?? [], () => []) : null;
 const panels = [...root.querySelectorAll(".panel")].map(
-  (panel) => new Panel(panel, { isLoggedIn: document.body.dataset.account !== "", onNews: () => wake() }),
+  (panel) => new Panel(panel, { isLoggedIn, held, onNews: () => wake() }),
 );
 
 /** Bring the page up to what is known: phase, clock, bars, panels. */
