@@ -25,14 +25,14 @@ TEXTS: Mapping[str, StrOrPromise] = {
     "buying": _("Buying …"),
     # Before the click.
     "state_login": _("Log in before the opening; buying is one click then."),
-    "state_scheduled": _("Tickets are given a quarter of an hour before the opening. This page gets yours by itself."),
+    "state_scheduled": _("Tickets are given shortly before the opening. This page gets yours by itself."),
     "state_ticket": _("Getting your ticket …"),
     "state_ticket_slow": _("Many are getting their tickets. You need to do nothing, yours is on its way …"),
     "state_challenge": _(
         "Your device is doing a little sum for your ticket, to keep robots out. It takes a few seconds, "
         "in the background."
     ),
-    "state_challenge_wait": _("Your ticket comes in {seconds} seconds, without a sum."),
+    "state_challenge_wait": _("Your ticket comes within {seconds} seconds, without a sum."),
     "state_ready_early": _("Your ticket is here. The button comes alive when the sale opens; no need to reload."),
     "state_ready": _("Your ticket is here. One click is one purchase."),
     "state_paused": _("The shop has paused this item. Leave the page open, it goes on by itself."),
@@ -78,6 +78,7 @@ TEXTS: Mapping[str, StrOrPromise] = {
     "refused_limit_reached": _("Not confirmed: you already have as many as one buyer may have. Look into your orders."),
     "refused_phantom": _("Not confirmed: our count was wrong, and this unit did not exist. Sorry; please try again."),
     "refused_invalid": _("Not confirmed: the order could not be written. Sorry; please try again."),
+    "login": _("Log in"),
     "pay_it": _("You have one, pay it"),
     "see_it": _("See your order"),
     # An order.
@@ -86,16 +87,21 @@ TEXTS: Mapping[str, StrOrPromise] = {
     "order_paid": _("Paid. It is yours."),
     "order_cancelled": _("Cancelled"),
     "order_expired": _("Not paid in time"),
+    "order_refunded": _("Refunded"),
+    "order_refunded_advice": _("The money goes back to you the way it came."),
     "order_paid_advice": _("Thank you! You need to do nothing more."),
-    "order_cancelled_advice": _("Your order was cancelled, and the unit goes back on sale."),
-    "order_expired_advice": _("The time to pay was over, and the unit went back on sale. You can try again."),
+    "order_cancelled_advice": _("Your order was cancelled. There is nothing to pay."),
+    "order_expired_advice": _(
+        "The time to pay was over, so the unit is given away. While the sale is on you can try again."
+    ),
     "pay_within": _("{timer} left to pay, until {time}"),
     "pay_warning": _("Hurry: less than {minutes} min left to pay."),
+    "pay_waiting": _("Paid already? The payment service has not told us yet; this page shows it as soon as it does."),
     "pay_over": _("The time to pay is over. We are checking whether a payment is on its way …"),
     "pay": _("Pay now"),
     "pay_going": _("Taking you to the payment …"),
     "cancel": _("Cancel the order"),
-    "cancel_question": _("Cancel this order? The unit goes back on sale at once."),
+    "cancel_question": _("Cancel this order? The unit is given away, and you may not get another."),
     "cancel_yes": _("Yes, cancel it"),
     "cancel_no": _("No, keep it"),
     "cancelling": _("Cancelling …"),

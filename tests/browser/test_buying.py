@@ -310,11 +310,21 @@ def test_a_stranger_is_sent_to_log_in_and_comes_back(visitor: Visitor) -> None:
     assert page.url == visitor.url + sale_path(shop)
 
 
+def test_who_was_logged_out_meanwhile_is_told_and_sent_to_log_in(visitor: Visitor) -> None:
+    shop = open_sale()
+    page = visitor.open("/", buyer=make_buyers(1)[0])
+    page.route("**/ticket/", lambda route: route.continue_(headers={}))  # Without the cookie: the session is over.
+    page.goto(visitor.url + sale_path(shop))
+    await_status(page, "You are not logged in any more")
+    link = page.locator(".links").get_by_role("link", name="Log in")
+    expect(link).to_have_attribute("href", f"/accounts/login/?next=%2Fsales%2F{shop.sale.pk}%2F")
+
+
 def test_a_page_that_waits_gets_its_ticket_once_there_are_some(visitor: Visitor) -> None:
     shop = make_sale(opens_in=timedelta(minutes=5))
     FlashSale.objects.update(state="SCHEDULED")
     page = visitor.open(sale_path(shop), buyer=make_buyers(1)[0])
-    await_status(page, "Tickets are given a quarter of an hour before")
+    await_status(page, "Tickets are given shortly before")
     preheat_sale(sale_id=shop.sale.pk, clock=timezone.now)
     forget_everything()
     page.wait_for_timeout(1_100)  # So long the browser keeps what it knows of the sale.

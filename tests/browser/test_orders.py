@@ -38,11 +38,15 @@ def test_from_the_click_to_paid_at_the_sandbox(visitor: Visitor) -> None:
     expect(page.locator("dl")).to_contain_text("paid")
     page.get_by_role("link", name="Back to the shop").click()
     await_order(page)
+    expect(page.locator(".order .status")).to_contain_text("Paid already?")
     assert deliver_due(clock=timezone.now) == 1
     await_order(page, "Paid. It is yours.")
     expect(page.locator(".order .buttons")).to_be_hidden()
     page.get_by_role("link", name="All my orders").click()
     expect(page.locator(".order-line .badge")).to_have_text("paid")
+    Order.objects.update(closed_at=timezone.now())
+    page.locator(".order-line a").click()
+    await_order(page, "Refunded")
 
 
 def test_who_cancels_is_asked_first_and_may_try_again(visitor: Visitor) -> None:
@@ -78,7 +82,7 @@ def test_the_time_to_pay_ends_after_a_warning(visitor: Visitor) -> None:
     expect(page.get_by_role("button", name="Pay now")).to_have_attribute("aria-disabled", "true")
     assert expire_orders(now=timezone.now(), batch_size=10) == 1
     await_order(page, "Not paid in time")
-    expect(status).to_contain_text("You can try again.")
+    expect(status).to_contain_text("While the sale is on you can try again.")
 
 
 def test_an_order_that_is_being_written_is_waited_for(visitor: Visitor) -> None:

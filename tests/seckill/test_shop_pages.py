@@ -12,6 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from inventory.models import Product
+from seckill import pages
 from seckill.settlement import settle_bucket
 from seckill.texts import TEXTS
 from tests.support.api import session_of
@@ -65,6 +66,12 @@ def test_who_is_logged_in_has_a_button_that_is_still_grey() -> None:
 @pytest.mark.parametrize("path", ["/sales/999/", "/nowhere/"])
 def test_what_is_not_there_says_so_in_the_shops_own_page(path: str) -> None:
     assert "This page does not exist" in text_of(Client(), path, 404)
+
+
+def test_a_bug_has_a_page_of_the_shops_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "front", None)
+    client = Client(raise_request_exception=False)
+    assert "What you have bought is not lost" in text_of(client, "/", 500)
 
 
 def test_a_draft_is_not_there() -> None:

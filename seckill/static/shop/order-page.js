@@ -13,6 +13,7 @@ async function run(number) {
   if (root.dataset.written === "0") {
     const end = await follow({ orderNo: number, ticket: null, tell });
     say(status, "");
+    if (end.code === "not_authenticated") return tellEnd("problem_not_authenticated");
     if (end.kind === "refused") return tellEnd(`refused_${end.reason}`, "refused_invalid");
     if (end.kind !== "confirmed" && end.kind !== "returned") return tellEnd(`state_${end.kind}`, "state_not_reserved");
   }

@@ -60,20 +60,21 @@ export class OrderBox {
   }
 
   #show(order) {
-    const isNew = this.order?.state !== order.state;
-    this.order = order;
+    const kind = kindOf(order);
+    const isNew = this.kind !== kind;
+    Object.assign(this, { order, kind });
     if (!isNew) return;
     this.stop();
     const isOpen = order.state === "PENDING_PAYMENT";
     this.root.dataset.state = order.state;
-    say(this.title, t(`order_${order.state.toLowerCase()}`));
+    say(this.title, t(`order_${kind}`));
     say(this.facts, t("order_facts", { item: order.item, variant: order.variant, quantity: order.quantity, amount: money(order.amount) }));
     this.buttons.hidden = !isOpen;
     this.payBy.hidden = !isOpen;
-    say(this.status, isOpen ? "" : t(`order_${order.state.toLowerCase()}_advice`));
+    say(this.status, isOpen ? waitingText(this.number) : t(`order_${kind}_advice`));
     if (isOpen) this.#count(Date.parse(order.pay_by));
     if (this.takesFocus || !isOpen) this.#focus();
-    if (order.state === "PAID") this.onPaid(order);
+    if (kind === "paid") this.onPaid(order);
     if (order.state === "CANCELLED" || order.state === "EXPIRED") this.onClosed(order);
   }
 
@@ -108,7 +109,6 @@ export class OrderBox {
     document.body.append(dialog);
     dialog.addEventListener("close", () => {
       dialog.remove();
-      this.cancel.focus();
       if (dialog.returnValue === "yes") this.#act("cancel", "cancelling");
     });
     dialog.showModal();
@@ -121,14 +121,16 @@ export class OrderBox {
     say(this.status, t(doing));
     const answer = await this.#post(`/orders/${this.number}/${what}/`);
     if (answer.ok && what === "pay") {
+      begun(this.number);
       location.assign(answer.body.pay_url);
       return;
     }
     if (answer.ok) this.#show(answer.body);
     else say(this.status, answer.body.title ?? t("state_unavailable"));
     if (!answer.ok) await this.refresh();
-    enable(this.pay, true);
-    enable(this.cancel, true);
+    const isInTime = this.order !== null && now() < Date.parse(this.order.pay_by);
+    enable(this.pay, isInTime);
+    enable(this.cancel, isInTime);
   }
 
   async #post(path) {
@@ -141,6 +143,26 @@ export class OrderBox {
       say(this.status, t(answer === null ? "state_no_answer" : "state_provider_unavailable"));
       await (answer === null ? nap(jitter(1000)) : pauseFor(answer));
     }
+  }
+}
+
+/** How the texts name an order's state; one that was paid and given back wholly is neither paid nor cancelled. */
+const kindOf = ({ state, closed_at }) => (state === "PAID" && closed_at ? "refunded" : state.toLowerCase());
+
+const payingName = (number) => `shop.paying.${number}`;
+
+/** Note that the reader has gone to pay: when he is back, the money may be quicker than the news of it, or slower. */
+function begun(number) {
+  try {
+    sessionStorage.setItem(payingName(number), "1");
+  } catch { /* forbidden */ }
+}
+
+function waitingText(number) {
+  try {
+    return sessionStorage.getItem(payingName(number)) ? t("pay_waiting") : "";
+  } catch {
+    return "";
   }
 }
 

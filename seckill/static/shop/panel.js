@@ -95,6 +95,9 @@ export class Panel {
   }
 
   async #start(isAnother) {
+    // In a pool of several items the last ticket says nothing of what was bought with an earlier one. Asked once.
+    const { held: listed } = this;
+    this.held = null;
     this.mode = this.shown.phase === "scheduled" ? "idle" : "ticket";
     if (this.mode === "idle") return;
     this.box.root.hidden = true;
@@ -104,7 +107,7 @@ export class Panel {
       tell: (key, values) => this.#tell(key, values),
       wantsToWait: () => this.isWaiting,
     });
-    const held = got.kind === "ticket" && !isAnother ? await this.#heldBefore() : null;
+    const held = got.kind === "ticket" ? (await listed)?.find(({ item }) => item === this.item) : null;
     if (held) {
       this.#held({ ...held, may_buy_more: true });
     } else if (got.kind === "ticket") {
@@ -116,13 +119,6 @@ export class Panel {
       this.#noTicket(got);
     }
     this.render();
-  }
-
-  /** In a pool of several items the last ticket says nothing of what was bought with an earlier one; asked once. */
-  async #heldBefore() {
-    const held = (await this.held)?.find(({ item }) => item === this.item);
-    this.held = null;
-    return held;
   }
 
   /** What the buyer already has instead of a ticket. */
@@ -147,6 +143,7 @@ export class Panel {
       this.mode = "barred";
       this.note = problemText(code, body);
       this.#links(body.orders ?? []);
+      if (code === "not_authenticated") this.#loginLink();
       if (body.until) this.#again(Math.max(1000, Date.parse(body.until) - now() + Math.random() * 1000));
       else if (code.startsWith("challenge")) this.#again(jitter(30000));
     }
@@ -207,6 +204,11 @@ export class Panel {
     const link = ({ number, state }) =>
       el("li", {}, el("a", { href: `/orders/${number}/` }, t(state === "PENDING_PAYMENT" ? "pay_it" : "see_it", { number })));
     this.links.replaceChildren(...orders.map(link));
+  }
+
+  #loginLink() {
+    const next = encodeURIComponent(location.pathname);
+    this.links.replaceChildren(el("li", {}, el("a", { href: `/accounts/login/?next=${next}` }, t("login"))));
   }
 
   #order(number) {

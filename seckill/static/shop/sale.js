@@ -13,6 +13,7 @@ const announcer = document.getElementById("announcer");
 const clockLabel = root.querySelector(".clock-label");
 const clock = root.querySelector(".clock");
 const LOOK_MS = { scheduled: 10000, preheated: 5000, live: 2500, ended: 20000 };
+const SOLD_OUT_LOOK_MS = 15000;
 // Seconds before the opening that are said aloud.
 const SAID_SECONDS = [60, 10];
 
@@ -77,6 +78,11 @@ function bar(card, level) {
   say(node.querySelector(".level"), t(`level_${level}`));
 }
 
+/** Everything is taken and paid for: what comes back now is a rare refund. */
+const isSoldOut = () =>
+  phase === "live" && sale.items.length > 0 &&
+  sale.items.every(({ availability }) => availability?.level === "none_left" && availability.unpaid_until === null);
+
 /** Look at the sale again and again; not while nobody looks at the page. */
 async function watch() {
   for (;;) {
@@ -89,7 +95,7 @@ async function watch() {
     root.dataset.stale = String(!answer?.ok);
     show();
     if (answer && (answer.status === 429 || answer.status === 503)) await pauseFor(answer);
-    await Promise.race([nap(jitter(LOOK_MS[phase])), new Promise((resolve) => { wake = resolve; })]);
+    await Promise.race([nap(jitter(isSoldOut() ? SOLD_OUT_LOOK_MS : LOOK_MS[phase])), new Promise((resolve) => { wake = resolve; })]);
   }
 }
 

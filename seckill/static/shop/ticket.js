@@ -4,6 +4,8 @@ import { solve } from "./challenge.js";
 import { backoff, jitter, nap, pause, pauseFor } from "./wait.js";
 
 const CHALLENGES_MAX = 3;
+// Each change is read aloud to who listens.
+const SAID_EVERY_SECONDS = 15;
 
 /**
  * Ask until there is a ticket or a reason why not. `tell(key, values)` hears where things stand; `wantsToWait()` says
@@ -59,9 +61,9 @@ async function prove({ item, tell, wantsToWait }) {
   }
   const pass = await ask(`/items/${item}/challenge/?kind=wait`);
   if (pass === null) return null;
-  for (let left = pass.wait_seconds + 1; left > 0; left -= 1) {
+  for (let left = pass.wait_seconds + 1; left > 0; left -= SAID_EVERY_SECONDS) {
     tell("challenge_wait", { seconds: left });
-    await pause(1000);
+    await pause(1000 * Math.min(left, SAID_EVERY_SECONDS));
   }
   return pass.proof;
 }
