@@ -10,13 +10,12 @@ from rest_framework.response import Response
 
 from accounts import errors
 from accounts.permissions import NotBlocked
-from accounts.services import log_in_by_code, log_in_by_password, register
+from accounts.services import count_reset_mail, log_in_by_code, log_in_by_password, register
 from accounts.tokens import TokenPair, renew_tokens, revoke_tokens, tokens_for
 from rest.answers import private
 from rest.calls import ApiView
 from rest.documents import documented
 from rest.fields import TextField
-from rest.throttles import throttle_key
 
 # Longer than any name or password; a hash of megabytes would be an attack.
 NAME_LENGTH_MAX = 150
@@ -183,7 +182,7 @@ class PasswordResetView(OpenView):
         """Send a link by mail, if an account has this address; the answer is the same if none has."""
         body = PasswordResetInput(data=request.data)
         body.is_valid(raise_exception=True)
-        throttle_key(scope="password_reset_mail", key=body.validated_data["email"].lower())
+        count_reset_mail(email=body.validated_data["email"])
         form = PasswordResetForm({"email": body.validated_data["email"]})
         if form.is_valid():
             form.save(request=request._request, use_https=request.is_secure())  # noqa: SLF001

@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 from django.contrib.auth import login, views
+from django.contrib.auth.forms import PasswordResetForm
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
@@ -21,9 +22,9 @@ from rest_framework.exceptions import APIException
 
 from accounts.blocks import is_address_blocked
 from accounts.errors import RegistrationRefused
-from accounts.services import register
+from accounts.services import count_reset_mail, register
 from rest.addresses import client_address
-from rest.askers import asker_of
+from rest.askers import address_key
 from rest.throttles import throttle_key
 
 PageView = Callable[..., HttpResponseBase]
@@ -32,7 +33,10 @@ MODEL_BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
 def counted(scope: str) -> Callable[[PageView], PageView]:
-    """Count what is posted to a page, and refuse blocked addresses."""
+    """Count what is posted to a page by its address, and refuse blocked ones.
+
+    Not by account: who makes accounts has as many as he likes.
+    """
 
     def decorate(view: PageView) -> PageView:
         @wraps(view)
@@ -42,7 +46,7 @@ def counted(scope: str) -> Callable[[PageView], PageView]:
             if is_address_blocked(address=client_address(request), now=timezone.now()):
                 raise PermissionDenied
             try:
-                throttle_key(scope=scope, key=asker_of(request))
+                throttle_key(scope=scope, key=address_key(request))
             except APIException as error:
                 return _wait(request, error)
             return view(request, *args, **kwargs)
@@ -69,6 +73,14 @@ class PasswordResetPage(views.PasswordResetView):
     """Ask for a link by mail; says the same whether or not an account has the address."""
 
     success_url = reverse_lazy("password_reset_done")
+
+    def form_valid(self, form: PasswordResetForm) -> HttpResponse:
+        """Send it, unless the mailbox has had enough of them."""
+        try:
+            count_reset_mail(email=form.cleaned_data["email"])
+        except APIException as error:
+            return _wait(self.request, error)
+        return super().form_valid(form)
 
 
 class RegistrationForm(forms.Form):

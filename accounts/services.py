@@ -1,5 +1,6 @@
 """Writes of the accounts: registration, log-in, log-in by a service outside."""
 
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from django.utils.translation import gettext as _
 
 from accounts.errors import ExternalLoginOff, LockedOut, RegistrationRefused, WrongCredentials
 from accounts.models import ExternalIdentity
+from rest.throttles import throttle_key
 
 RANDOM_NAME_LENGTH = 12
 
@@ -47,6 +49,15 @@ def register(*, username: str, password: str, email: str = "") -> User:
     except IntegrityError as error:
         raise RegistrationRefused(errors={"username": [_("This name is taken.")]}) from error
     return user
+
+
+def count_reset_mail(*, email: str) -> None:
+    """Count a mail about a forgotten password, whether or not anybody gets it.
+
+    By the address as Django compares it with those of the accounts, so that no spelling of it is counted
+    apart. Raises ``Throttled`` and ``CountsUnavailable``.
+    """
+    throttle_key(scope="password_reset_mail", key=unicodedata.normalize("NFKC", email).casefold())
 
 
 def log_in_by_password(*, request: HttpRequest, username: str, password: str) -> User:

@@ -139,6 +139,45 @@ def check_no_sandbox(app_configs: object, **_kwargs: Any) -> list[checks.CheckMe
     ]
 
 
+@checks.register(checks.Tags.security, deploy=True)
+def check_proxies(app_configs: object, **_kwargs: Any) -> list[checks.CheckMessage]:
+    """Behind a proxy the buyers' addresses must be told apart."""
+    del app_configs
+    if settings.SECURE_PROXY_SSL_HEADER is None or settings.TRUSTED_PROXIES > 0:
+        return []
+    return [
+        checks.Error(
+            "Every buyer has the proxy's address: all are counted as one, and one rival locks anybody out.",
+            hint="Set TRUSTED_PROXIES to how many proxies of the shop's own append to X-Forwarded-For.",
+            id="rest.E001",
+        )
+    ]
+
+
+@checks.register(checks.Tags.security, deploy=True)
+def check_own_names(app_configs: object, **_kwargs: Any) -> list[checks.CheckMessage]:
+    """Links in mails and to payment providers must lead here."""
+    del app_configs
+    found: list[checks.CheckMessage] = []
+    if "*" in settings.ALLOWED_HOSTS:
+        found.append(
+            checks.Error(
+                "ALLOWED_HOSTS takes any name: links for a new password go wherever an attacker wants.",
+                hint="List the shop's own names.",
+                id="accounts.E001",
+            )
+        )
+    if settings.IS_HTTPS and not settings.PUBLIC_URL.startswith("https://"):
+        found.append(
+            checks.Error(
+                f"PUBLIC_URL is {settings.PUBLIC_URL}: payment providers send buyers there.",
+                hint="Set PUBLIC_URL to the https:// address where browsers reach the shop.",
+                id="orders.E002",
+            )
+        )
+    return found
+
+
 def require_sound_servers() -> None:
     """Log warnings and raise ``ImproperlyConfigured`` for errors of the checks above, unless DEBUG is on."""
     messages = [*check_stock_redis(databases=["default"]), *check_database(databases=["default"])]

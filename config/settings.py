@@ -167,6 +167,7 @@ THROTTLES = {
     "any": env.str("THROTTLE_ANY", default="300/10 seconds"),
     "ticket": env.str("THROTTLE_TICKET", default="30/10 seconds"),
     "public": env.str("THROTTLE_PUBLIC", default="2000/10 seconds"),
+    "schema": env.str("THROTTLE_SCHEMA", default="30/minute"),
     "challenge_wait": env.str("THROTTLE_CHALLENGE_WAIT", default="60/10 minutes"),
     "login": env.str("THROTTLE_LOGIN", default="60/minute"),
     "register": env.str("THROTTLE_REGISTER", default="60/hour"),

@@ -32,8 +32,8 @@ def client_network(request: HttpRequest) -> str:
 
 
 def client_address_text(request: HttpRequest) -> str:
-    """Return the client's address as text, for libraries that ask by dotted path."""
-    return str(client_address(request))
+    """Return the address that stands for the client, for libraries that ask by dotted path; see ``client_network``."""
+    return client_network(request).partition("/")[0]
 
 
 def _parse(text: str) -> IPv4Address | IPv6Address:

@@ -2,8 +2,10 @@
 
 import re
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
+from django.utils.translation import gettext_lazy as _
+from django_stubs_ext import StrOrPromise
 from rest_framework import serializers
 
 _DIGITS = re.compile(r"0|[1-9][0-9]{0,17}", re.ASCII)
@@ -51,6 +53,14 @@ class YesNoField(serializers.BooleanField):
         if type(data) is not bool:
             self.fail("invalid", input=data)
         return data
+
+
+class ChoiceField(serializers.ChoiceField):
+    """One of some words; DRF's own says a wrong one back, which fails for text that is no Unicode."""
+
+    default_error_messages: ClassVar[dict[str, StrOrPromise]] = {
+        "invalid_choice": _("This is none of the words to choose from.")
+    }
 
 
 class InstantField(serializers.DateTimeField):

@@ -50,6 +50,8 @@ class Memory(Generic[Value]):
     def _entry(self, key: Hashable) -> _Entry[Value]:
         with self._lock:
             entry = self._entries.setdefault(key, _Entry())
+            # Who asks for ever new keys pushes out his own, not what the crowd asks for.
+            self._entries.move_to_end(key)
             if len(self._entries) > self._entries_max:
                 self._entries.popitem(last=False)
             return entry

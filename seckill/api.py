@@ -197,9 +197,9 @@ class PurchaseStatusView(ApiView):
     throttle_scope = None
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Count polls in the process, by what they bring."""
-        if bearer := request.headers.get("Authorization"):
-            throttle_in_process(scope="poll", key=bearer)
+        """Count polls in the process by their ticket; any other header can be made up anew for each call."""
+        if (header := request.headers.get("Authorization", "")).startswith(TICKET_SCHEME):
+            throttle_in_process(scope="poll", key=header)
         else:
             throttle(scope="any", request=request)
         super().initial(request, *args, **kwargs)

@@ -19,7 +19,7 @@ from inventory.changes_api import (
 from inventory.errors import ChangeNotAllowed
 from rest.answers import private
 from rest.documents import documented
-from rest.fields import InstantField, WholeNumberField
+from rest.fields import ChoiceField, InstantField, WholeNumberField
 from seckill import errors
 from seckill.adjusting import apply_item_adjustment
 from seckill.change_tables import Counterpart, ItemAdjustment, WindowChange
@@ -36,7 +36,7 @@ class ItemAdjustmentInput(ReasonInput):
 
     item = WholeNumberField(min_value=1, max_value=2**62)
     delta = WholeNumberField(help_text="Units more, or, below zero, fewer.", min_value=-(2**31), max_value=2**31)
-    counterpart = serializers.ChoiceField(choices=Counterpart.values, default=Counterpart.WAREHOUSE.value)
+    counterpart = ChoiceField(choices=Counterpart.values, default=Counterpart.WAREHOUSE.value)
 
 
 class ItemAdjustmentOutput(ChangeOutput):

@@ -98,6 +98,14 @@ def test_guessing_locks_out_the_pair_of_name_and_address_alone(ann: User) -> Non
     assert log_in("bob", address="192.0.2.66").status == 200
 
 
+def test_a_customer_s_many_addresses_are_one_guesser(ann: User) -> None:
+    """An IPv6 customer has 2^64 addresses, and no more guesses than others."""
+    for guess in range(10):
+        log_in(password="wrong", address=f"2001:db8:1:2::{guess}")
+    assert refusal(log_in(address="2001:db8:1:2:ffff::9")) == (429, "locked_out")
+    assert log_in(address="2001:db8:1:3::1").status == 200
+
+
 def test_a_lock_out_ends(ann: User) -> None:
     for _ in range(11):
         log_in(password="wrong")
@@ -200,6 +208,16 @@ def test_nobody_floods_a_mailbox(ann: User) -> None:
     assert [status for status in answers if status == 202] == [202] * 5
     assert answers[-1] == 429
     assert len(mail.outbox) == 5
+
+
+def test_nobody_floods_a_mailbox_by_another_door_or_spelling(ann: User) -> None:
+    """The page counts with the API; the Kelvin sign is a K to whoever compares addresses."""
+    User.objects.update(email="kim@example.com")
+    spellings = ["kim@example.com", "KIM@example.com", "\u212aim@example.com"] * 3
+    statuses = [Client().post("/accounts/password-reset/", {"email": email}).status_code for email in spellings]
+    assert statuses == [302] * 5 + [429] * 4
+    assert len(mail.outbox) == 5
+    assert Client().post("/accounts/password-reset/", {"email": "other@example.com"}).status_code == 302
 
 
 def post_reset() -> int:

@@ -16,7 +16,7 @@ from rest.addresses import NOWHERE, client_address, client_network
 from rest.calls import ApiView
 from rest.throttles import SecondCounts
 from tests.support.api import ask_ticket, poll, post_purchase, refusal, session_of
-from tests.support.shop import make_buyers, make_ticket, open_sale
+from tests.support.shop import make_buyers, make_ticket, open_sale, ticket_of
 
 
 def test_one_account_is_counted_wherever_it_calls_from(settings: Settings) -> None:
@@ -66,6 +66,20 @@ def test_fifty_polls_a_second() -> None:
     with patch("rest.throttles.time.monotonic", return_value=1.0):
         statuses = [poll(order_no, ticket=ticket).status for _ in range(50)]
     assert statuses == [200] * 20 + [429] * 30
+
+
+def test_a_made_up_header_is_no_new_caller(settings: Settings) -> None:
+    settings.THROTTLES = settings.THROTTLES | {"any": "3/minute"}
+    shop = open_sale()
+    (buyer,) = make_buyers(1)
+    client, number = session_of(buyer), post_purchase(ticket=ticket_of(shop, buyer)).body["order_no"]
+
+    def poll_with(header: str) -> int:
+        path = f"/api/v1/purchases/{number}/"
+        return client.get(path, headers={"Authorization": header}).status_code
+
+    assert [poll_with(f"Basic {call}") for call in range(5)] == [200, 200, 200, 429, 429]
+    assert poll_with("Ticket of nobody") == 403
 
 
 def test_a_second_begins_with_an_empty_table() -> None:
@@ -160,3 +174,30 @@ def test_the_same_name_from_many_addresses_is_counted_by_address(settings: Setti
         return Client(REMOTE_ADDR=address).post("/accounts/login/", data).status_code
 
     assert [log_in("192.0.2.1"), log_in("192.0.2.1"), log_in("192.0.2.2")] == [302, 429, 302]
+
+
+def test_a_new_account_is_no_new_count(settings: Settings) -> None:
+    """Who registers is logged in; his next registration counts with the ones before."""
+    settings.THROTTLES = settings.THROTTLES | {"register": "2/minute"}
+    client = Client()
+    data = {"password": "correct horse battery"}
+    statuses = [client.post("/accounts/register/", data | {"username": f"robot{n}"}).status_code for n in range(4)]
+    assert statuses == [302, 302, 429, 429]
+    assert User.objects.count() == 2
+
+
+def test_the_admin_s_log_in_is_counted_with_the_other_one(settings: Settings) -> None:
+    settings.THROTTLES = settings.THROTTLES | {"login": "2/minute"}
+    User.objects.create_superuser("boss", password="correct horse battery")
+    client = Client()
+    assert client.get("/admin/login/").status_code == 200
+    statuses = [client.post("/admin/login/", {"username": f"a{n}", "password": "x"}).status_code for n in range(2)]
+    assert statuses == [200, 200]
+    data = {"username": "boss", "password": "correct horse battery"}
+    assert [client.post(f"/{site}/login/", data).status_code for site in ("admin", "accounts")] == [429, 429]
+    assert client.get("/admin/").status_code == 302
+
+
+def test_the_schema_costs_much_and_is_counted(settings: Settings) -> None:
+    settings.THROTTLES = settings.THROTTLES | {"schema": "1/minute"}
+    assert [Client().get("/api/v1/schema/").status_code for _ in range(2)] == [200, 429]

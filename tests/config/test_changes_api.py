@@ -148,3 +148,12 @@ def test_a_sale_somebody_has_bought_from_is_not_taken_back() -> None:
     answer = post(staff("seckill.change_saleitem"), f"sales/{shop.sale.pk}/withdraw/")
     assert refusal(answer) == (409, "sale_not_ready")
     assert FlashSale.objects.get().state == "PREHEATED"
+
+
+def test_a_word_that_is_no_text_at_all_is_not_said_back() -> None:
+    """CASES 38: half of a surrogate pair is a string in JSON, and in no encoding."""
+    shop = open_sale()
+    body = {"item": shop.item.pk, "delta": 1, "reason": "sells well", "counterpart": "\ud800"}
+    answer = post(staff("seckill.add_itemadjustment"), UNITS, body)
+    assert refusal(answer) == (400, "bad_request")
+    assert list(answer.body["errors"]) == ["counterpart"]

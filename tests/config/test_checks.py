@@ -12,7 +12,14 @@ from redis import Redis
 from redis.connection import Connection
 
 from benchmarks.servers import PrivateServers
-from config.checks import check_database, check_no_sandbox, check_stock_redis, require_sound_servers
+from config.checks import (
+    check_database,
+    check_no_sandbox,
+    check_own_names,
+    check_proxies,
+    check_stock_redis,
+    require_sound_servers,
+)
 from seckill.errors import GateUnavailable
 from seckill.gate import gate, server
 from seckill.gate.connection import raw_client
@@ -264,3 +271,19 @@ def test_a_sandbox_is_no_provider_for_production(settings: Settings) -> None:
     assert check_no_sandbox(None) == []
     settings.SANDBOX = True
     assert [message.id for message in check_no_sandbox(None)] == ["orders.E001"]
+
+
+def test_a_proxy_must_not_stand_for_all_buyers(settings: Settings) -> None:
+    assert check_proxies(None) == []
+    settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    settings.TRUSTED_PROXIES = 0
+    assert [message.id for message in check_proxies(None)] == ["rest.E001"]
+    settings.TRUSTED_PROXIES = 1
+    assert check_proxies(None) == []
+
+
+def test_links_lead_to_the_shop(settings: Settings) -> None:
+    settings.IS_HTTPS, settings.PUBLIC_URL, settings.ALLOWED_HOSTS = True, "https://shop.example", ["shop.example"]
+    assert check_own_names(None) == []
+    settings.PUBLIC_URL, settings.ALLOWED_HOSTS = "http://127.0.0.1:8000", ["*"]
+    assert [message.id for message in check_own_names(None)] == ["accounts.E001", "orders.E002"]

@@ -40,7 +40,13 @@ def test_what_is_old_is_made_anew() -> None:
 
 def test_keys_are_apart_and_their_number_is_bounded() -> None:
     memory, looks = Memory[int](seconds=60, entries_max=2), Counter()
-    assert [memory.get(key, looks) for key in ("a", "b", "a", "c", "b", "a")] == [1, 2, 1, 3, 2, 4]
+    assert [memory.get(key, looks) for key in ("a", "b", "c", "b", "a")] == [1, 2, 3, 2, 4]
+
+
+def test_what_the_crowd_asks_for_is_not_pushed_out() -> None:
+    memory, looks = Memory[int](seconds=60, entries_max=2), Counter()
+    hot = [(memory.get("hot", looks), memory.get(f"made up {number}", looks))[0] for number in range(5)]
+    assert hot == [1] * 5
 
 
 def test_a_failure_is_not_remembered() -> None:
