@@ -5,6 +5,7 @@ from datetime import timedelta
 from itertools import pairwise
 
 import pytest
+from django.core.cache import cache
 from django.utils import timezone
 from playwright.sync_api import Page, Route, expect
 
@@ -313,7 +314,12 @@ def test_a_stranger_is_sent_to_log_in_and_comes_back(visitor: Visitor) -> None:
 def test_who_was_logged_out_meanwhile_is_told_and_sent_to_log_in(visitor: Visitor) -> None:
     shop = open_sale()
     page = visitor.open("/", buyer=make_buyers(1)[0])
-    page.route("**/ticket/", lambda route: route.continue_(headers={}))  # Without the cookie: the session is over.
+
+    def end_sessions(route: Route) -> None:
+        cache.clear()
+        route.continue_()
+
+    page.route("**/ticket/", end_sessions)
     page.goto(visitor.url + sale_path(shop))
     await_status(page, "You are not logged in any more")
     link = page.locator(".links").get_by_role("link", name="Log in")

@@ -20,7 +20,7 @@ def live_shop() -> Iterator[str]:
     """Serve for the length of the block; give the address, without a slash at the end."""
     server = ThreadedWSGIServer(("127.0.0.1", 0), _Quiet, allow_reuse_address=True)
     server.set_app(WSGIHandler())
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"
