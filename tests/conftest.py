@@ -29,6 +29,12 @@ KEPT_TABLES = frozenset(
 )
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse pytest-django's own mark: its flush empties the kept tables too, and beat has no schedule afterwards."""
+    if marked := [item.nodeid for item in items if item.get_closest_marker("django_db")]:
+        raise pytest.UsageError(f"the stores are open to every test; take the mark django_db off {', '.join(marked)}")
+
+
 @pytest.fixture(scope="session")
 def servers() -> PrivateServers:
     """The private servers of this test process."""

@@ -18,8 +18,6 @@ from seckill.models import ItemBucket
 from seckill.settlement import settle_bucket
 from tests.support.shop import Shop, buy, make_tickets, open_sale
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
 
 @pytest.fixture
 def shop() -> Shop:

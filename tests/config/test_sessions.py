@@ -17,8 +17,6 @@ from seckill.turns import only_one
 from tests.support.shop import buy, make_ticket, open_sale
 from tests.support.web import wait_until
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
 
 @contextmanager
 def other_session(*, seconds: dict[str, int]) -> Iterator[Any]:
