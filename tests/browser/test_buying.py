@@ -1,5 +1,6 @@
 """From the countdown to the order, with everything that happens to buyers on the way."""
 
+import re
 import time
 from datetime import timedelta
 from itertools import pairwise
@@ -286,6 +287,7 @@ def test_one_more_where_the_limit_allows_it(visitor: Visitor) -> None:
     shop = open_sale(limit=2)
     (buyer,) = make_buyers(1)
     sell(shop, buyer)
+    Order.objects.update(pay_by_at=timezone.now() + timedelta(minutes=5))
     page = visitor.open(sale_path(shop), buyer=buyer)
     page.get_by_role("button", name="Buy another one").click()
     await_live(page)
@@ -293,6 +295,7 @@ def test_one_more_where_the_limit_allows_it(visitor: Visitor) -> None:
     await_status(page, "Accepted")
     settle(shop)
     await_order(page)
+    expect(page.locator(".order .timer")).to_have_text(re.compile("^14:"))
     assert reservations() == 2
 
 

@@ -13,7 +13,7 @@ const SLOW_POLL_MS = 15000;
 export class OrderBox {
   /** Shows an order in `root`. `onClosed(order)` hears when it was cancelled or not paid, `onPaid` when it was paid. */
   constructor(root, { onClosed = () => {}, onPaid = () => {} } = {}) {
-    Object.assign(this, { root, onClosed, onPaid, order: null, stop: () => {} });
+    Object.assign(this, { root, onClosed, onPaid, order: null, kind: null, turn: 0, stop: () => {} });
     this.status = el("p", { class: "status", role: "status" });
     this.title = el("h3", { tabindex: "-1" });
     this.facts = el("p", { class: "facts" });
@@ -30,15 +30,26 @@ export class OrderBox {
 
   /** Show a number until its order is closed. `takesFocus`: the button that was clicked is gone, reading goes on here. */
   async run(number, { takesFocus = false } = {}) {
+    this.leave();
+    const { turn } = this;
     Object.assign(this, { number, takesFocus });
     this.root.hidden = false;
     this.link.href = `/orders/${number}/`;
     this.link.hidden = location.pathname === `/orders/${number}/`;
     for (let tries = 0; ; tries += 1) {
       await this.refresh();
-      if (this.order && this.order.state !== "PENDING_PAYMENT") return;
+      if (turn !== this.turn || (this.order && this.order.state !== "PENDING_PAYMENT")) return;
       await nap(this.#pollMs(tries));
+      if (turn !== this.turn) return;
     }
+  }
+
+  /** Show nothing any more, and ask for nothing: another order's turn may come. */
+  leave() {
+    this.turn += 1;
+    this.stop();
+    this.root.hidden = true;
+    Object.assign(this, { order: null, kind: null });
   }
 
   #focus() {
@@ -48,7 +59,9 @@ export class OrderBox {
   }
 
   async refresh() {
+    const { turn } = this;
     const answer = await call("GET", `/orders/${this.number}/`).catch(() => null);
+    if (turn !== this.turn) return;
     if (answer?.ok) this.#show(answer.body);
     else if (answer?.status === 401) say(this.status, t("state_login"));
   }
@@ -72,6 +85,8 @@ export class OrderBox {
     this.buttons.hidden = !isOpen;
     this.payBy.hidden = !isOpen;
     say(this.status, isOpen ? waitingText(this.number) : t(`order_${kind}_advice`));
+    enable(this.pay, isOpen);
+    enable(this.cancel, isOpen);
     if (isOpen) this.#count(Date.parse(order.pay_by));
     if (this.takesFocus || !isOpen) this.#focus();
     if (kind === "paid") this.onPaid(order);

@@ -100,7 +100,7 @@ export class Panel {
     this.held = null;
     this.mode = this.shown.phase === "scheduled" ? "idle" : "ticket";
     if (this.mode === "idle") return;
-    this.box.root.hidden = true;
+    this.box.leave();
     const got = await getTicket({
       item: this.item,
       isAnother,
