@@ -40,7 +40,7 @@ check: prepare ## Lint, check types, imports, migrations and the settings for pr
 	luacheck --quiet seckill/gate/lua
 	$(BIN)/djlint --lint --quiet templates
 	$(SERVERS) $(BIN)/python manage.py makemigrations --check --dry-run
-	$(SERVERS) env HTTPS=1 $(BIN)/python manage.py check --deploy --fail-level WARNING --database default
+	$(SERVERS) env HTTPS=1 PUBLIC_URL=https://shop.example $(BIN)/python manage.py check --deploy --fail-level WARNING --database default
 
 test: prepare ## Run all tests on real servers; ARGS="-k name" to choose.
 	@bash benchmarks/prepare browser
