@@ -2,7 +2,6 @@
 
 from http import HTTPStatus
 
-from django.contrib.auth.forms import PasswordResetForm
 from rest_framework import serializers
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
@@ -10,7 +9,7 @@ from rest_framework.response import Response
 
 from accounts import errors
 from accounts.permissions import NotBlocked
-from accounts.services import count_reset_mail, log_in_by_code, log_in_by_password, register
+from accounts.services import ask_for_new_password, log_in_by_code, log_in_by_password, register
 from accounts.tokens import TokenPair, renew_tokens, revoke_tokens, tokens_for
 from rest.answers import private
 from rest.calls import ApiView
@@ -182,10 +181,7 @@ class PasswordResetView(OpenView):
         """Send a link by mail, if an account has this address; the answer is the same if none has."""
         body = PasswordResetInput(data=request.data)
         body.is_valid(raise_exception=True)
-        count_reset_mail(email=body.validated_data["email"])
-        form = PasswordResetForm({"email": body.validated_data["email"]})
-        if form.is_valid():
-            form.save(request=request._request, use_https=request.is_secure())  # noqa: SLF001
+        ask_for_new_password(request=request._request, email=body.validated_data["email"])  # noqa: SLF001
         return Response(status=HTTPStatus.ACCEPTED, headers={"Cache-Control": "no-store"})
 
 

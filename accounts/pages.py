@@ -22,7 +22,7 @@ from rest_framework.exceptions import APIException
 
 from accounts.blocks import is_address_blocked
 from accounts.errors import RegistrationRefused
-from accounts.services import count_reset_mail, register
+from accounts.services import ask_for_new_password, register
 from rest.addresses import client_address
 from rest.askers import address_key
 from rest.throttles import throttle_key
@@ -77,10 +77,10 @@ class PasswordResetPage(views.PasswordResetView):
     def form_valid(self, form: PasswordResetForm) -> HttpResponse:
         """Send it, unless the mailbox has had enough of them."""
         try:
-            count_reset_mail(email=form.cleaned_data["email"])
+            ask_for_new_password(request=self.request, email=form.cleaned_data["email"])
         except APIException as error:
             return _wait(self.request, error)
-        return super().form_valid(form)
+        return redirect(self.get_success_url())
 
 
 class RegistrationForm(forms.Form):

@@ -13,11 +13,14 @@ from django.db import IntegrityError, transaction
 from django.http import HttpRequest
 from django.utils.crypto import get_random_string
 from django.utils.module_loading import import_string
+from django.utils.translation import get_language
 from django.utils.translation import gettext as _
+from kombu.exceptions import OperationalError
 
 from accounts.errors import ExternalLoginOff, LockedOut, RegistrationRefused, WrongCredentials
 from accounts.models import ExternalIdentity
-from rest.throttles import throttle_key
+from accounts.tasks import mail_reset
+from rest.throttles import CountsUnavailable, throttle_key
 
 RANDOM_NAME_LENGTH = 12
 
@@ -51,13 +54,19 @@ def register(*, username: str, password: str, email: str = "") -> User:
     return user
 
 
-def count_reset_mail(*, email: str) -> None:
-    """Count a mail about a forgotten password, whether or not anybody gets it.
+def ask_for_new_password(*, request: HttpRequest, email: str) -> None:
+    """Have a link sent to an address, should an account have it.
 
-    By the address as Django compares it with those of the accounts, so that no spelling of it is counted
-    apart. Raises ``Throttled`` and ``CountsUnavailable``.
+    Looked up and sent by a worker: here, the time it takes would tell strangers who has an account. Counted
+    by the address as Django compares it with those of the accounts, so that no spelling is counted apart.
+    Raises ``Throttled`` and ``CountsUnavailable``.
     """
     throttle_key(scope="password_reset_mail", key=unicodedata.normalize("NFKC", email).casefold())
+    link = {"domain": request.get_host(), "is_https": request.is_secure(), "language": get_language()}
+    try:
+        mail_reset.apply_async((email,), link, retry=False)
+    except OperationalError as error:
+        raise CountsUnavailable from error
 
 
 def log_in_by_password(*, request: HttpRequest, username: str, password: str) -> User:

@@ -324,6 +324,7 @@ CELERY_TASK_ROUTES = {
     "seckill.deliver_alerts": {"queue": "alerts"},
     "seckill.archive_due": {"queue": "slow"},
     "accounts.forget_tokens": {"queue": "slow"},
+    "accounts.mail_reset": {"queue": "alerts"},
 }
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False

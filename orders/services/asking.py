@@ -84,7 +84,7 @@ def _standing_of(*, attempt: PaymentAttempt, shall_close: bool) -> Standing:
         provider = provider_named(attempt.provider)
         standing = provider.query(reference=attempt.reference)
         if shall_close and standing.state is StandingState.OPEN:
-            standing = provider.close(reference=attempt.reference)
+            standing = _closed(provider.close(reference=attempt.reference), attempt=attempt)
     except (ProviderUnavailable, UnknownProvider) as error:
         logger.warning("provider %s does not say what became of %s: %s", attempt.provider, attempt, error)
         return UNKNOWN
@@ -95,6 +95,14 @@ def _standing_of(*, attempt: PaymentAttempt, shall_close: bool) -> Standing:
         logger.error("provider %s says that %s is paid, and not by what", attempt.provider, attempt)
         return UNKNOWN
     return standing
+
+
+def _closed(standing: Standing, *, attempt: PaymentAttempt) -> Standing:
+    """Take a payment that cannot be closed, say while its payer types, for one that nobody tells of: its grace ends."""
+    if standing.state is not StandingState.OPEN:
+        return standing
+    logger.warning("provider %s does not close %s", attempt.provider, attempt)
+    return UNKNOWN
 
 
 def _note(*, attempt: PaymentAttempt, standing: Standing, now: datetime) -> None:

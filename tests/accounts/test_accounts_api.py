@@ -11,14 +11,16 @@ import pytest
 import time_machine
 from django.contrib.auth.models import User
 from django.core import mail
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 from rest_framework_simplejwt.token_blacklist.models import OutstandingToken
 
 from accounts.models import ExternalIdentity
 from accounts.services import ExternalAccount
-from accounts.tasks import forget_tokens
+from accounts.tasks import forget_tokens, mail_reset
 from tests.support.api import Answer, ask_ticket, read, refusal
 from tests.support.shop import make_buyers, open_sale
 from tests.support.threads import run_together
@@ -186,6 +188,7 @@ def test_log_in_by_a_code_of_a_service(settings: Settings) -> None:
     assert refusal(post("tokens/external/", {"code": "good-1"})) == (401, "wrong_credentials")
 
 
+@pytest.mark.usefixtures("quick_mails")
 def test_a_forgotten_password(ann: User) -> None:
     def ask(email: str) -> int:
         data = json.dumps({"email": email})
@@ -203,6 +206,7 @@ def test_a_forgotten_password(ann: User) -> None:
     assert "too old" in client.get(link[1], follow=True).content.decode()
 
 
+@pytest.mark.usefixtures("quick_mails")
 def test_nobody_floods_a_mailbox(ann: User) -> None:
     answers = [post_reset() for _ in range(6)]
     assert [status for status in answers if status == 202] == [202] * 5
@@ -210,6 +214,7 @@ def test_nobody_floods_a_mailbox(ann: User) -> None:
     assert len(mail.outbox) == 5
 
 
+@pytest.mark.usefixtures("quick_mails")
 def test_nobody_floods_a_mailbox_by_another_door_or_spelling(ann: User) -> None:
     """The page counts with the API; the Kelvin sign is a K to whoever compares addresses."""
     User.objects.update(email="kim@example.com")
@@ -218,6 +223,20 @@ def test_nobody_floods_a_mailbox_by_another_door_or_spelling(ann: User) -> None:
     assert statuses == [302] * 5 + [429] * 4
     assert len(mail.outbox) == 5
     assert Client().post("/accounts/password-reset/", {"email": "other@example.com"}).status_code == 302
+
+
+def test_whether_somebody_has_an_account_takes_no_time(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One message for whichever address, no SQL and no mail: what else happens, a worker does."""
+    sent: list[object] = []
+    monkeypatch.setattr(mail_reset, "apply_async", lambda *message, **_: sent.append(message))
+    costs = []
+    for email in ("ann@example.com", "nobody@example.com"):
+        with CaptureQueriesContext(connection) as queries:
+            data = json.dumps({"email": email})
+            Client().post("/api/v1/password-resets/", data=data, content_type="application/json")
+            Client().post("/accounts/password-reset/", {"email": email})
+        costs.append([query["sql"] for query in queries if "auth_user" in query["sql"]])
+    assert (costs, len(sent), mail.outbox) == ([[], []], 4, [])
 
 
 def post_reset() -> int:

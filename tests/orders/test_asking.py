@@ -299,3 +299,15 @@ def try_begin(order: Order) -> bool:
     except TransitionRefused:
         return False
     return True
+
+
+def test_a_payment_that_stays_open_holds_no_unit_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some providers close nothing while the payer is at it; after the grace his money is refund due."""
+    _, attempt = begun_order()
+    monkeypatch.setattr(SandboxProvider, "close", lambda *_, **__: Standing(state=StandingState.OPEN))
+    assert ask(IN_TIME) == 1
+    assert state() == "PENDING_PAYMENT"
+    assert ask(GRACE_OVER) == 1
+    assert state() == "EXPIRED"
+    take_money(provider="sandbox", money=money_for(attempt), now=GRACE_OVER)
+    assert Payment.objects.get().state == "REFUND_DUE"
