@@ -58,7 +58,7 @@ def test_an_empty_secret_is_a_missing_one(servers: PrivateServers) -> None:
 
 def test_the_settings_for_production_pass_every_check(servers: PrivateServers) -> None:
     command = (*MANAGE, "check", "--deploy", "--fail-level", "WARNING", "--database", "default")
-    done = start(command, {**servers.environment(), "HTTPS": "1"})
+    done = start(command, {**servers.environment(), "HTTPS": "1", "PUBLIC_URL": "https://shop.example"})
     assert (done.returncode, done.stderr) == (0, "")
     assert "no issues" in done.stdout
 
