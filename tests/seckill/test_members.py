@@ -277,6 +277,34 @@ def test_bytes_that_are_no_text_are_mended_too() -> None:
     assert_settled_state(shop, sold=1)
 
 
+def test_one_spoiled_mark_holds_up_no_return() -> None:
+    """Two orders end while one buyer's mark is nonsense: both units are on sale again, and the mark is mended."""
+    shop = open_sale(units=10)
+    orders = [buy(ticket) for ticket in make_tickets(shop, 2)]
+    settle(shop)
+    set_mark(shop, Reservation.objects.get(order_no=orders[0]).buyer_id, "x")
+    for order_no in orders:
+        cancel(order_no)
+    return_closed_orders(clock=timezone.now)
+    assert numbers(shop).left == {shop.item.pk: 10}
+    assert [finding[1:] for finding in found(compare(shop))] == [("x", "0", "mended")]
+    assert compare(shop).is_balanced
+
+
+def test_one_spoiled_mark_holds_up_no_refusal() -> None:
+    shop = open_sale(units=10)
+    buyers = make_buyers(2)
+    for buyer in buyers:
+        buy(ticket_of(shop, buyer))
+    set_mark(shop, buyers[0].pk, "x")
+    Ticket.objects.all().delete()
+    User.objects.filter(pk__in=[buyer.pk for buyer in buyers]).delete()
+    settle(shop)
+    assert numbers(shop).left == {shop.item.pk: 10}
+    assert [finding[1:] for finding in found(compare(shop))] == [("x", "0", "mended")]
+    assert_settled_state(shop, sold=0)
+
+
 def test_a_receipt_without_a_row_is_told_and_never_deleted() -> None:
     """Somebody may have been told "confirmed": that is for a person to decide."""
     shop = open_sale()

@@ -1,4 +1,4 @@
--- Put in front of every script. It names the five keys of a bucket and holds checks that only read.
+-- Put in front of every script. It names the five keys of a bucket and holds what several of them do.
 --
 -- stock     hash    <item>:left, <item>:queued (units, plain integers), <item>:price (as on the tickets), #epoch
 -- gate      hash    epoch, run_id, opens_ms, closes_ms, limit, max_queue, seq, settled_seq, woken_ms, repair_no,
@@ -51,6 +51,17 @@ local function is_whole(epoch)
     if redis.pcall('HGET', key, EPOCH) ~= epoch then return false end
   end
   return redis.call('TYPE', QUEUE).ok == 'stream'
+end
+
+-- Take units off a buyer's mark. One that is no number stays as it is, and its buyer shut out, until the comparison of
+-- members writes it anew: a single mark must not hold up everybody else's units.
+local function lower_mark(limit_key, quantity)
+  local held = integer(redis.call('HGET', BUYERS, limit_key))
+  if held and held > quantity then
+    redis.call('HINCRBY', BUYERS, limit_key, -quantity)
+  elseif held then
+    redis.call('HDEL', BUYERS, limit_key)
+  end
 end
 
 -- The id of the last entry ever added to the queue, removed ones included; '' where it is no stream.

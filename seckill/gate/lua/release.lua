@@ -9,8 +9,7 @@ if not gate then return code end
 if gate.epoch ~= ARGV[2] or not is_whole(gate.epoch) then return -7 end
 for i = 4, #ARGV, 7 do
   local stock = redis.call('HMGET', STOCK, ARGV[i + 2] .. ':left', ARGV[i + 2] .. ':queued')
-  local held = redis.call('HGET', BUYERS, ARGV[i + 4])
-  if not integer(stock[1]) or not integer(stock[2]) or (held and not integer(held)) then return -7 end
+  if not integer(stock[1]) or not integer(stock[2]) then return -7 end
 end
 
 local released = 0
@@ -21,12 +20,7 @@ for i = 4, #ARGV, 7 do
     local receipt = redis.call('HGET', RECEIPTS, order_no)
     if receipt and string.sub(receipt, 1, 7) == 'queued|' then
       redis.call('HINCRBY', STOCK, item .. ':left', ARGV[i + 5])
-      local held = integer(redis.call('HGET', BUYERS, limit_key))
-      if held and held > tonumber(quantity) then
-        redis.call('HINCRBY', BUYERS, limit_key, -quantity)
-      else
-        redis.call('HDEL', BUYERS, limit_key)
-      end
+      lower_mark(limit_key, tonumber(quantity))
       redis.call('HSET', RECEIPTS, order_no, 'refused:' .. ARGV[i + 6] .. string.sub(receipt, 7))
     end
     released = released + 1

@@ -9,9 +9,7 @@ local gate, code = read_gate(ARGV[1])
 if not gate then return { code } end
 if gate.epoch ~= ARGV[2] or gate.is_sealed or not is_whole(gate.epoch) then return { -7 } end
 for i = 3, #ARGV, 5 do
-  local held = redis.call('HGET', BUYERS, ARGV[i + 3])
-  local left = redis.call('HGET', STOCK, ARGV[i + 1] .. ':left')
-  if not integer(left) or (held and not integer(held)) then return { -7 } end
+  if not integer(redis.call('HGET', STOCK, ARGV[i + 1] .. ':left')) then return { -7 } end
 end
 
 local reply = { 1 }
@@ -23,12 +21,7 @@ for i = 3, #ARGV, 5 do
   else
     if receipt and string.sub(receipt, 1, 10) == 'confirmed|' then
       redis.call('HINCRBY', STOCK, item .. ':left', ARGV[i + 4])
-      local held = integer(redis.call('HGET', BUYERS, limit_key))
-      if held and held > tonumber(quantity) then
-        redis.call('HINCRBY', BUYERS, limit_key, -quantity)
-      else
-        redis.call('HDEL', BUYERS, limit_key)
-      end
+      lower_mark(limit_key, tonumber(quantity))
       redis.call('HSET', RECEIPTS, order_no, 'returned' .. string.sub(receipt, 10))
     end
     reply[#reply + 1] = 1
