@@ -7,14 +7,12 @@ is sold, and every other unit is in the warehouse.
 import os
 
 import pytest
-from django.db.models import Sum
 from django.utils import timezone
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import Phase
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import initialize, precondition, rule
 
 from inventory.models import Stock
-from inventory.selectors import balance
 from orders.models import Order
 from orders.states import CLOSED
 from seckill.archive import advance, finish_sale
@@ -25,14 +23,15 @@ from seckill.gate.connection import raw_client
 from seckill.models import FlashSale, Incident, ItemBucket, Reservation
 from seckill.rebuild import rebuild_bucket
 from seckill.sweep import examine
-from tests.seckill.test_machine import UNITS, ShopMachine, unavailable_is_fine
 from tests.support.archive import end
+from tests.support.machine import UNITS, run, unavailable_is_fine
+from tests.support.machine_money import MoneyMachine
 
 ROUNDS_MAX = 40
 STEPS_MAX = 10
 
 
-class ArchiveMachine(ShopMachine):
+class ArchiveMachine(MoneyMachine):
     """A shop whose sale ends and is archived while everything goes on."""
 
     has_begun = False
@@ -78,18 +77,6 @@ class ArchiveMachine(ShopMachine):
         """Redis restarts with what the file had; never with a bucket that is archived already."""
         super().restart_and_forget()
 
-    @invariant()
-    def laws(self) -> None:
-        """Laws 1 and 4 in MySQL at every moment: every unit, from outside too, is allocated or in the warehouse."""
-        if not self.has_begun:
-            super().laws()
-        unit, stock = ItemBucket.objects.get(item_id=self.shop.item.pk), Stock.objects.get(sku=self.shop.item.sku)
-        settled = Reservation.objects.filter(pool_id=self.shop.pool.pk, state="SETTLED")
-        assert unit.sold == (settled.aggregate(units=Sum("quantity"))["units"] or 0)
-        assert unit.allocated + stock.on_hand == UNITS + self.units_adjusted(counterpart="OUTSIDE")
-        assert balance(account=f"item:{self.shop.item.pk}:0") == unit.allocated - unit.sold
-        assert balance(account="warehouse", sku_id=self.shop.item.sku_id) == stock.on_hand
-
     def teardown(self) -> None:
         """Go on until the archive is done."""
         for n in range(ROUNDS_MAX):
@@ -98,9 +85,10 @@ class ArchiveMachine(ShopMachine):
                 self.end_and_begin()
             else:
                 self.archive(STEPS_MAX)
-            self.adjust()
+            self.adjust(death="")
             with unavailable_is_fine():
-                self.give_back()
+                self.give_back(dies=False)
+            self.come_to_rest()
             if self.has_begun and self._run().stage == "DONE" and n:
                 break
         finish_sale(sale_id=self.shop.sale.pk)
@@ -128,23 +116,8 @@ class ArchiveMachine(ShopMachine):
         return ArchiveRun.objects.get(pool=self.shop.pool)
 
 
-def run(*, examples: int, phases: tuple[Phase, ...]) -> None:
-    """Run the machine so many times."""
-    run_state_machine_as_test(
-        ArchiveMachine,
-        settings=settings(
-            max_examples=examples,
-            stateful_step_count=20,
-            deadline=None,
-            phases=phases,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(0)
 def test_a_machine_with_an_archive() -> None:
     """Some runs each time; ``SOAK_EXAMPLES`` makes them more, see ``make soak``."""
-    run(examples=int(os.environ.get("SOAK_EXAMPLES", "50")), phases=(Phase.generate, Phase.shrink))
+    run(ArchiveMachine, examples=int(os.environ.get("SOAK_EXAMPLES", "50")), phases=(Phase.generate, Phase.shrink))
