@@ -307,6 +307,7 @@ CELERY_TASK_DEFAULT_QUEUE = "sweep"
 CELERY_TASK_ROUTES = {
     "seckill.settle": {"queue": "settle"},
     "seckill.sweep": {"queue": "sweep"},
+    "seckill.sample": {"queue": "sweep"},
     "seckill.return_closed": {"queue": "sweep"},
     "seckill.honour": {"queue": "sweep"},
     "orders.expire": {"queue": "sweep"},

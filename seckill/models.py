@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 import seckill.archive_tables  # noqa: F401  Django looks for tables here
 from inventory.models import Sku
-from seckill import alert_tables, attempt_tables, change_tables, member_tables  # noqa: F401  further tables
+from seckill import alert_tables, attempt_tables, change_tables, member_tables, sample_tables  # noqa: F401  further tables
 from seckill.states import RefusalReason, ReservationState, SaleState
 
 

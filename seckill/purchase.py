@@ -25,6 +25,7 @@ from seckill.holdings import live_orders
 from seckill.models import FlashSale, Reservation
 from seckill.order_numbers import bucket_of
 from seckill.states import SaleState
+from seckill.tally import tally
 from seckill.tickets import TicketClaims, read_ticket
 
 
@@ -60,6 +61,7 @@ def reserve(*, claims: TicketClaims, quantity: int) -> Accepted:
         price=claims.price,
         ticket_expires_ms=claims.expires_ms,
     )
+    tally.count(pool_id=bucket.pool_id, item_id=claims.item_id, code=reply.code)
     if reply.is_wake_up_wanted:
         wakeups.request(bucket)
     if reply.code in {ReserveCode.RESERVED, ReserveCode.ALREADY_YOURS}:

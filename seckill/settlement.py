@@ -26,6 +26,7 @@ from seckill.lock_watch import note_wait
 from seckill.models import Bucket
 from seckill.outcomes import lock_bucket, pool_facts, require_all_commits
 from seckill.states import ReservationState
+from seckill.tally import tally
 from seckill.transient import DUPLICATE_KEY, LOCK_WAIT, error_code, is_transient
 from seckill.turns import only_one
 
@@ -79,6 +80,8 @@ def _drain(*, bucket: BucketRef, clock: Callable[[], datetime]) -> Settled:
         for _ in range(LIMITS.batches_per_task_max):
             intake, epoch = _write_batch(bucket=bucket, run=run, now=clock())
             found_phantoms = found_phantoms or bool(intake.phantoms)
+            new = [decision.entry for decision in intake.decisions if decision.is_new]
+            tally.count_settled(pool_id=bucket.pool_id, entries=new, now=clock())
             moved = _tell_redis(bucket=bucket, intake=intake, epoch=epoch)
             if moved == 0:
                 break

@@ -20,6 +20,7 @@ from seckill import (
     repair,
     replay,
     returns,
+    sampling,
     selectors,
     settlement,
     sweep,
@@ -53,6 +54,12 @@ def sweep_buckets() -> None:
         rebuild_one.apply_async((bucket.pool_id, bucket.number), expires=REBUILD_EXPIRES_SECONDS)
     lock_watch.watch_locks(now=timezone.now())
     replay.take_up_decisions(clock=timezone.now)
+
+
+@shared_task(name="seckill.sample")
+def take_samples() -> None:
+    """Note what is to be seen of each item on sale, for the charts of the monitor."""
+    sampling.take_samples(now=timezone.now())
 
 
 @shared_task(name="seckill.return_closed")

@@ -62,6 +62,7 @@ def test_forward_back_and_forward_again(empty_database: str) -> None:
         "seckill.preheat_due",
         "seckill.reconcile",
         "seckill.return_closed",
+        "seckill.sample",
         "seckill.sweep",
     ]
     manage("migrate", "inventory", "zero")

@@ -1,0 +1,132 @@
+"""The last hour of items on sale, drawn from the samples: rates and levels, slot by slot."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from django.db import connection
+
+from seckill.sampling import QUIET_SECONDS
+
+# A line of an hour has 720 points.
+SLOT_SECONDS = 5
+HOUR = timedelta(hours=1)
+# Without a sample for so long, nobody looked: the line has a gap there.
+GAP_SECONDS = 2 * QUIET_SECONDS
+TOTALS = ("accepted", "sold_out", "refused", "settled", "waited_ms")
+
+SLOTS = """
+    SELECT item_id, TIMESTAMPDIFF(SECOND, %s, at) DIV %s AS slot, MIN(`left`), MAX(queued), MAX(oldest_ms),
+        MAX(accepted), MAX(sold_out), MAX(refused), MAX(settled), MAX(waited_ms)
+    FROM seckill_itemsample
+    WHERE item_id IN %s AND at >= %s AND at < %s
+    GROUP BY item_id, slot ORDER BY item_id, slot
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """Lines of equal length; None is a gap. Rates are per second, ``left`` and ``queued`` units, the rest milliseconds.
+
+    ``settle_ms`` is how long what was settled in a slot had waited on average, ``oldest_ms`` the longest wait seen.
+    """
+
+    begins_at: datetime
+    slot_seconds: int
+    accepted: list[float | None] = field(default_factory=list)
+    sold_out: list[float | None] = field(default_factory=list)
+    refused: list[float | None] = field(default_factory=list)
+    left: list[float | None] = field(default_factory=list)
+    queued: list[float | None] = field(default_factory=list)
+    oldest_ms: list[float | None] = field(default_factory=list)
+    settle_ms: list[float | None] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slot:
+    """What the samples of one item say of one slot: the fewest left, the most queued, the highest totals."""
+
+    left: int | None
+    queued: int | None
+    oldest_ms: int | None
+    totals: Mapping[str, int]
+
+
+def history(*, item_ids: Sequence[int], until: datetime, lasts: timedelta = HOUR) -> Series:
+    """Return the lines of some items together, over so long until now; slots begin at whole multiples."""
+    slots = int(lasts.total_seconds()) // SLOT_SECONDS
+    end = int(until.timestamp()) // SLOT_SECONDS * SLOT_SECONDS + SLOT_SECONDS
+    begins_at = datetime.fromtimestamp(end - slots * SLOT_SECONDS, tz=until.tzinfo)
+    # A slot before the first, so that the first has what to be compared with.
+    before = GAP_SECONDS // SLOT_SECONDS
+    found = _read(item_ids=item_ids, begins_at=begins_at - timedelta(seconds=GAP_SECONDS), slots=slots + before)
+    lines = [_lines(of_slot=of_slot, slots=slots + before) for of_slot in found.values()]
+    names = ("accepted", "sold_out", "refused", "left", "queued", "oldest_ms", "settle_ms")
+    together = {name: _together(name=name, lines=lines, slots=slots + before)[before:] for name in names}
+    return Series(begins_at=begins_at, slot_seconds=SLOT_SECONDS, **together)
+
+
+def _read(*, item_ids: Sequence[int], begins_at: datetime, slots: int) -> dict[int, dict[int, Slot]]:
+    if not item_ids:
+        return {}
+    ends_at = begins_at + timedelta(seconds=slots * SLOT_SECONDS)
+    times = [moment.replace(tzinfo=None) for moment in (begins_at, begins_at, ends_at)]  # stored in UTC
+    found: dict[int, dict[int, Slot]] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(SLOTS, [times[0], SLOT_SECONDS, tuple(item_ids), times[1], times[2]])
+        for item_id, slot, left, queued, oldest_ms, *totals in cursor.fetchall():
+            found.setdefault(item_id, {})[int(slot)] = Slot(
+                left=left,
+                queued=queued,
+                oldest_ms=oldest_ms,
+                totals=dict(zip(TOTALS, map(int, totals), strict=True)),
+            )
+    return found
+
+
+def _lines(*, of_slot: Mapping[int, Slot], slots: int) -> dict[str, list[float | None]]:
+    """The lines of one item: levels stay until they change, totals become rates, and a long silence is a gap."""
+    lines: dict[str, list[float | None]] = {
+        name: [] for name in ("accepted", "sold_out", "refused", "left", "queued", "oldest_ms", "settled", "waited_ms")
+    }
+    last: Slot | None = None
+    seen_slot = 0
+    for number in range(slots):
+        slot = of_slot.get(number)
+        is_silent = last is None or (number - seen_slot) * SLOT_SECONDS > GAP_SECONDS
+        shown = (None if is_silent else last) if slot is None else slot
+        if shown is None:
+            last = None
+            for line in lines.values():
+                line.append(None)
+            continue
+        for name in ("left", "queued", "oldest_ms"):
+            lines[name].append(getattr(shown, name))
+        for name in TOTALS:
+            lines[name].append(0 if last is None else _grown(shown.totals[name], last.totals[name]))
+        if slot is not None:
+            last, seen_slot = slot, number
+    return lines
+
+
+def _grown(total: int, before: int) -> int:
+    """How much was added; a total that has shrunk began again."""
+    return total - before if total >= before else total
+
+
+def _together(*, name: str, lines: Sequence[Mapping[str, list[float | None]]], slots: int) -> list[float | None]:
+    if name == "settle_ms":
+        waited = _together(name="waited_ms", lines=lines, slots=slots)
+        settled = _together(name="settled", lines=lines, slots=slots)
+        return [round(w / s, 1) if w is not None and s else None for w, s in zip(waited, settled, strict=True)]
+    per = SLOT_SECONDS if name in {"accepted", "sold_out", "refused"} else 1
+    line: list[float | None] = []
+    for number in range(slots):
+        known = [value for of_item in lines if (value := of_item[name][number]) is not None]
+        if not known:
+            line.append(None)
+        elif name == "oldest_ms":
+            line.append(max(known))
+        else:
+            line.append(round(sum(known) / per, 2) if per > 1 else sum(known))
+    return line

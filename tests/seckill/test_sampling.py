@@ -1,0 +1,216 @@
+"""Samples: what the charts are drawn from, and what it costs to have them."""
+
+import threading
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from pytest_django import Settings
+
+from seckill import tasks
+from seckill.gate.connection import raw_client
+from seckill.gate.tallies import read_tallies
+from seckill.history import GAP_SECONDS, SLOT_SECONDS, history
+from seckill.sample_tables import ItemSample
+from seckill.sampling import KEPT_HOURS, QUIET_SECONDS, take_samples
+from seckill.settlement import settle_bucket
+from seckill.tally import Tally, tally
+from tests.support.aliases import NOWHERE, point
+from tests.support.shop import Shop, buy, make_ticket, make_tickets, open_sale
+from tests.support.threads import run_together
+
+# A slot begins here, so that what happens in which of them does not depend on when the tests run.
+START = datetime.fromtimestamp(1_781_000_000 // SLOT_SECONDS * SLOT_SECONDS, tz=timezone.now().tzinfo)
+
+
+def at(seconds: float) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
+def samples(shop: Shop) -> list[tuple[int, int | None, int | None, int, int, int]]:
+    rows = ItemSample.objects.filter(item_id=shop.item.pk).order_by("at")
+    return [
+        (int((row.at - START).total_seconds()), row.left, row.queued, row.sold, row.accepted, row.sold_out)
+        for row in rows
+    ]
+
+
+def ask(tickets: Sequence[str]) -> list[str]:
+    answers = [buy(ticket) for ticket in tickets]
+    tally.flush()
+    return answers
+
+
+def test_a_sample_shows_both_stores_and_the_answers() -> None:
+    shop = open_sale(units=3)
+    tickets = make_tickets(shop, 5)
+    assert take_samples(now=at(0.4)) == 1
+    assert ask(tickets)[3:] == ["SoldOut", "SoldOut"]
+    assert take_samples(now=at(1.2)) == 1
+    settle_bucket(bucket=shop.bucket, clock=timezone.now)
+    tally.flush()
+    assert take_samples(now=at(2)) == 1
+    assert samples(shop) == [(0, 3, 0, 0, 0, 0), (1, 0, 3, 0, 3, 2), (2, 0, 0, 3, 3, 2)]
+    last = ItemSample.objects.latest("at")
+    assert (last.settled, last.oldest_ms) == (3, 0)
+    assert last.waited_ms >= 0
+
+
+def test_a_quiet_item_has_a_row_each_half_minute_and_its_last_quiet_second() -> None:
+    """A burst after a quiet while stands in its own second, not spread over the quiet before it."""
+    shop = open_sale(units=3)
+    for second in range(QUIET_SECONDS + 5):
+        take_samples(now=at(second))
+    assert [second for second, *_ in samples(shop)] == [0, QUIET_SECONDS]
+    ask(make_tickets(shop, 2))
+    assert take_samples(now=at(QUIET_SECONDS + 20)) == 2
+    assert samples(shop)[2:] == [
+        (QUIET_SECONDS + 19, 3, 0, 0, 0, 0),
+        (QUIET_SECONDS + 20, 1, 2, 0, 2, 0),
+    ]
+
+
+def test_a_second_is_sampled_once_whoever_is_told_to() -> None:
+    shop = open_sale()
+    run_together(lambda _: take_samples(now=at(0.1)), range(4))
+    take_samples(now=at(0.9))
+    assert len(samples(shop)) == 1
+
+
+def test_a_pool_of_several_items_counts_each_by_its_answers() -> None:
+    shop = open_sale(units=2, items=2)
+    one, other = shop.items
+    ask([make_tickets(shop, 1, item=one)[0], *make_tickets(shop, 3, item=other)])
+    take_samples(now=at(0))
+    rows = {row.item_id: (row.accepted, row.sold_out, row.left) for row in ItemSample.objects.all()}
+    assert rows == {one.pk: (1, 0, 1), other.pk: (2, 1, 0)}
+
+
+def test_other_answers_are_counted_apart() -> None:
+    shop = open_sale(units=5)
+    ticket = make_ticket(shop)
+    ask([ticket, ticket])
+    take_samples(now=at(0))
+    assert read_tallies(pool_ids=[shop.pool.pk]) == {shop.item.pk: {"reserved": 1, "already_yours": 1}}
+    assert ItemSample.objects.get().refused == 1
+
+
+def test_a_redis_that_is_away_leaves_a_gap_and_no_step(settings: Settings) -> None:
+    """What was counted stays counted; units that nobody could see are unknown, not none."""
+    shop = open_sale(units=3)
+    ask(make_tickets(shop, 2))
+    take_samples(now=at(0))
+    where = settings.CACHES["stock"]["LOCATION"]
+    point(settings, "stock", NOWHERE)
+    take_samples(now=at(1))
+    point(settings, "stock", where)
+    take_samples(now=at(2))
+    assert samples(shop) == [(0, 1, 2, 0, 2, 0), (1, None, None, 0, 2, 0), (2, 1, 2, 0, 2, 0)]
+
+
+def test_a_damaged_bucket_is_unknown() -> None:
+    shop = open_sale(units=3)
+    raw_client().hset(shop.bucket.keys[0], f"{shop.item.pk}:left", "many")
+    take_samples(now=at(0))
+    assert samples(shop) == [(0, None, None, 0, 0, 0)]
+
+
+def test_old_samples_are_thrown_away() -> None:
+    shop = open_sale()
+    take_samples(now=at(0))
+    take_samples(now=at(KEPT_HOURS * 3600))
+    take_samples(now=at(KEPT_HOURS * 3600 + 1))
+    assert [second for second, *_ in samples(shop)] == [KEPT_HOURS * 3600]
+
+
+def test_a_look_costs_the_same_however_many_items() -> None:
+    open_sale(items=6)
+    with CaptureQueriesContext(connection) as few:
+        take_samples(now=at(0))
+    open_sale(items=6)
+    open_sale()
+    with CaptureQueriesContext(connection) as many:
+        take_samples(now=at(1))
+    assert len(many) <= len(few) + 1
+
+
+def test_the_task_samples() -> None:
+    shop = open_sale()
+    tasks.take_samples()
+    assert ItemSample.objects.get().item_id == shop.item.pk
+
+
+def test_a_tally_that_cannot_be_added_is_kept(settings: Settings) -> None:
+    shop = open_sale(units=3)
+    where = settings.CACHES["default"]["LOCATION"]
+    point(settings, "default", NOWHERE)
+    ask(make_tickets(shop, 2))
+    tally.flush()
+    point(settings, "default", where)
+    tally.flush()
+    assert read_tallies(pool_ids=[shop.pool.pk]) == {shop.item.pk: {"reserved": 2}}
+
+
+def test_nothing_is_counted_twice_or_lost_between_threads() -> None:
+    shop = open_sale()
+    mine = Tally()
+
+    def count(_: int) -> None:
+        from seckill.gate.codes import ReserveCode
+
+        for _n in range(200):
+            mine.count(pool_id=shop.pool.pk, item_id=shop.item.pk, code=ReserveCode.SOLD_OUT)
+            if _n % 50 == 0:
+                mine.flush()
+
+    run_together(count, range(4))
+    mine.flush()
+    assert read_tallies(pool_ids=[shop.pool.pk]) == {shop.item.pk: {"sold_out": 800}}
+    assert sum(thread.name == "tally" for thread in threading.enumerate()) <= 2
+
+
+def write(shop: Shop, seconds: float, **values: int | None) -> None:
+    ItemSample.objects.create(item_id=shop.item.pk, at=at(seconds), **values)
+
+
+def test_an_hour_is_drawn_in_rates_and_levels() -> None:
+    shop = open_sale()
+    write(shop, 0, left=100, queued=0, accepted=0, sold_out=0, settled=0, waited_ms=0)
+    write(shop, 6, left=60, queued=30, accepted=40, sold_out=0, settled=10, waited_ms=1_000)
+    write(shop, 8, left=0, queued=10, accepted=100, sold_out=25, settled=90, waited_ms=41_000)
+    write(shop, 11, left=0, queued=0, accepted=100, sold_out=50, settled=100, waited_ms=42_000)
+    lines = history(item_ids=[shop.item.pk], until=at(14), lasts=timedelta(seconds=20))
+    assert lines.begins_at == at(-5)
+    assert lines.accepted == [None, 0, 20, 0]
+    assert lines.sold_out == [None, 0, 5, 5]
+    assert lines.left == [None, 100, 0, 0]
+    assert lines.queued == [None, 0, 30, 0]
+    assert lines.settle_ms == [None, None, 455.6, 100]
+
+
+def test_what_nobody_saw_is_a_gap_and_a_quiet_item_is_none() -> None:
+    shop = open_sale()
+    write(shop, 0, left=5)
+    write(shop, QUIET_SECONDS, left=5)
+    lines = history(item_ids=[shop.item.pk], until=at(QUIET_SECONDS + GAP_SECONDS + 30), lasts=timedelta(seconds=125))
+    known = [number for number, left in enumerate(lines.left) if left == 5]
+    assert len(known) == (QUIET_SECONDS + GAP_SECONDS) // SLOT_SECONDS + 1
+    assert set(lines.accepted) == {None, 0}
+    assert lines.left[-1] is None
+
+
+def test_a_tally_that_began_again_is_no_burst() -> None:
+    shop = open_sale()
+    write(shop, 0, sold_out=1_000_000)
+    write(shop, 5, sold_out=10)
+    lines = history(item_ids=[shop.item.pk], until=at(5), lasts=timedelta(seconds=10))
+    assert lines.sold_out == [0, 2]
+
+
+@pytest.mark.parametrize("items", [[], [123]])
+def test_items_without_samples_have_empty_lines(items: list[int]) -> None:
+    lines = history(item_ids=items, until=at(0), lasts=timedelta(seconds=10))
+    assert lines.left == [None, None]
