@@ -1,0 +1,59 @@
+"""What the scripts of the operator's pages say, by key: translated here, filled in there."""
+
+import json
+from collections.abc import Mapping
+
+from django.utils.translation import gettext_lazy as _
+from django_stubs_ext import StrOrPromise
+
+from seckill.models import ReconciliationRun
+from seckill.states import SalePhase
+
+TEXTS: Mapping[str, StrOrPromise] = {
+    **{f"phase_{phase.value}": phase.label for phase in SalePhase},
+    **{f"verdict_{verdict.value}": verdict.label for verdict in ReconciliationRun.Verdict},
+    "verdict_none": _("not compared yet"),
+    # How fresh the page is.
+    "fresh": _("Live"),
+    "waiting": _("Asking …"),
+    "stale": _("These numbers are {age} old. The shop does not answer; asking again in {seconds} s."),
+    "logged_out": _("You are not logged in any more. Reload the page to log in."),
+    "forbidden": _("You may not watch this sale any more."),
+    "unsampled": _("Nobody takes samples: the charts stand still. Are beat and a worker alive?"),
+    # The clock of the sale.
+    "opens_in": _("opens in {time}"),
+    "closes_in": _("closes in {time}"),
+    "closed_since": _("closed {time} ago"),
+    # Ages and rates.
+    "ago": _("{time} ago"),
+    "per_second": _("{number}/s"),
+    "of_units": _("of {units}"),
+    "in_all": _("{number} in all"),
+    "unknown": _("unknown"),
+    "paused": _("paused"),
+    # Gates.
+    "gate_open": _("open"),
+    "gate_frozen": _("frozen: a rebuild is needed or under way"),
+    "gate_sealed": _("sealed for the archive"),
+    "gate_missing": _("not to be seen in Redis"),
+    # Incidents.
+    "no_incidents": _("No open incident"),
+    "incidents": _("Open incidents: {number}"),
+    "times": _("{number} times"),
+    # Charts.
+    "accepted": _("Accepted per second"),
+    "sold_out": _("Sold out per second"),
+    "left": _("Units left"),
+    "queued": _("Units waiting for MySQL"),
+    "settle_title": _("Settle lag"),
+    "settle_mean": _("Average wait of what was settled"),
+    "settle_oldest": _("Longest wait seen"),
+    "no_samples": _("No samples yet."),
+    "peak": _("peak {number}"),
+    "now": _("now {number}"),
+}
+
+
+def texts_json() -> str:
+    """All texts in the language of this request."""
+    return json.dumps({key: str(text) for key, text in TEXTS.items()}, ensure_ascii=False)

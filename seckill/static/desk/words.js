@@ -1,0 +1,34 @@
+/** Words and numbers of the operator's pages, in the page's language; the words come from the server. */
+const holder = document.querySelector("[data-texts]");
+const texts = JSON.parse(holder.dataset.texts);
+const language = document.documentElement.lang || "en";
+const whole = new Intl.NumberFormat(language, { maximumFractionDigits: 0 });
+const fine = new Intl.NumberFormat(language, { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+
+/** A text with its {names} filled in. A key that is not there is a bug, and a test looks for it. */
+export const t = (key, values = {}) => texts[key].replace(/\{(\w+)\}/g, (_, name) => values[name]);
+
+/** A number, or the word for one that nobody knows. */
+export const count = (number) => (number === null || number === undefined ? "–" : whole.format(number));
+
+/** A rate per second: one decimal while it is small. */
+export function rate(number) {
+  if (number === null || number === undefined) return "–";
+  return t("per_second", { number: number > 0 && number < 10 ? fine.format(number) : whole.format(number) });
+}
+
+/** A length of time, in the largest units that matter. */
+export function span(seconds) {
+  const all = Math.max(0, Math.round(seconds));
+  if (all < 120) return `${all} s`;
+  if (all < 7200) return `${Math.floor(all / 60)} min ${all % 60 && all < 600 ? `${all % 60} s` : ""}`.trim();
+  if (all < 172800) return `${Math.floor(all / 3600)} h ${Math.floor((all % 3600) / 60)} min`;
+  return `${Math.floor(all / 86400)} d ${Math.floor((all % 86400) / 3600)} h`;
+}
+
+/** Milliseconds as a person reads them. */
+export function wait(ms) {
+  if (ms === null || ms === undefined) return "–";
+  if (ms < 1000) return `${whole.format(ms)} ms`;
+  return ms < 60000 ? `${fine.format(ms / 1000)} s` : span(ms / 1000);
+}
