@@ -20,6 +20,7 @@ urlpatterns = [
     # The admin's own log-in guesses passwords like the other one, so it is counted like it.
     path("admin/login/", counted("login")(admin.site.login)),
     path("admin/monitor/", include("seckill.monitor_urls")),
+    path("admin/audit/", include("seckill.audit_urls")),
     path("admin/", admin.site.urls),
     path("api/v1/", include("rest.urls")),
     path("", include("seckill.pages_urls")),

@@ -19,6 +19,11 @@ class StockBooks:
     on_hand: int
     ledger: int
 
+    @property
+    def difference(self) -> int:
+        """Units that are stored and not in the ledger."""
+        return self.on_hand - self.ledger
+
 
 def balance(*, account: str, sku_id: int | None = None) -> int:
     """Units the ledger says an account has (of one SKU, or of all)."""

@@ -40,6 +40,9 @@ TEXTS: Mapping[str, StrOrPromise] = {
     "no_incidents": _("No open incident"),
     "incidents": _("Open incidents: {number}"),
     "times": _("{number} times"),
+    # The audit.
+    "reconciling": _("A worker compares both stores. The result appears here."),
+    "reconcile_late": _("No result yet. Are the workers alive? Beat compares each minute anyway."),
     # Charts.
     "accepted": _("Accepted per second"),
     "sold_out": _("Sold out per second"),

@@ -15,6 +15,7 @@ from django.db.models import Max, Q, Sum
 from seckill.errors import GateUnavailable
 from seckill.gate.keys import BucketRef
 from seckill.gate.pulse import Pulse, pulses
+from seckill.latest_runs import latest_runs
 from seckill.models import FlashSale, Incident, ItemBucket, ReconciliationRun, SaleItem
 from seckill.order_counts import order_counts
 from seckill.sample_tables import ItemSample
@@ -74,7 +75,6 @@ class Check:
     """The last reconciliation of a bucket."""
 
     verdict: str
-    label: str
     drift: int
     at: datetime
 
@@ -201,26 +201,15 @@ def _buckets(
 ) -> tuple[BucketPicture, ...]:
     names = {item.pool_id: str(item.pool) for item in items}
     buckets = sorted({part.bucket for part in parts}, key=lambda bucket: (bucket.pool_id, bucket.number))
-    checks = _checks(pool_ids=list(names))
+    runs = latest_runs(pool_ids=list(names))
     return tuple(
-        BucketPicture(bucket=b, pool_name=names[b.pool_id], pulse=felt.get(b), check=checks.get(b)) for b in buckets
+        BucketPicture(bucket=b, pool_name=names[b.pool_id], pulse=felt.get(b), check=_check(runs.get(b)))
+        for b in buckets
     )
 
 
-def _checks(*, pool_ids: Sequence[int]) -> dict[BucketRef, Check]:
-    """The last run of each bucket: the newest time per bucket by the index, then those rows."""
-    runs = ReconciliationRun.objects.filter(pool_id__in=pool_ids)
-    newest = Q()
-    for pool_id, number, at in runs.values_list("pool_id", "bucket_no").annotate(Max("created_at")).order_by():
-        newest |= Q(pool_id=pool_id, bucket_no=number, created_at=at)
-    if not newest:
-        return {}
-    return {
-        BucketRef(pool_id=run.pool_id, number=run.bucket_no): Check(
-            verdict=run.verdict, label=str(run.get_verdict_display()), drift=run.drift, at=run.created_at
-        )
-        for run in ReconciliationRun.objects.filter(newest).defer("numbers", "members").order_by("pk")
-    }
+def _check(run: ReconciliationRun | None) -> Check | None:
+    return None if run is None else Check(verdict=run.verdict, drift=run.drift, at=run.created_at)
 
 
 def _incidents(sale: FlashSale) -> tuple[Incident, ...]:

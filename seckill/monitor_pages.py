@@ -12,6 +12,7 @@ from typing import Any
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -24,7 +25,7 @@ from seckill.models import FlashSale, SaleItem
 from seckill.monitor import picture_of, sales_to_watch
 from seckill.monitor_json import Json, picture_json, series_json
 
-Page = Callable[..., HttpResponse]
+Page = Callable[..., HttpResponseBase]
 
 PICTURE_SECONDS = 1.0
 HISTORY_SECONDS = 4.0
@@ -37,7 +38,7 @@ def watching(view: Page) -> Page:
 
     @require_safe
     @wraps(view)
-    def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if not request.user.has_perm("seckill.view_flashsale"):
             raise PermissionDenied
         return view(request, *args, **kwargs)

@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 from pytest_django import Settings
 
+from benchmarks.redis_log import commands_of
 from orders.models import Order
 from orders.services import cancel_order
 from seckill.gate import staging
@@ -26,7 +27,6 @@ from seckill.settlement import settle_bucket
 from seckill.tally import tally
 from tests.support.aliases import NOWHERE, point
 from tests.support.people import person
-from tests.support.redis_log import commands_of
 from tests.support.shop import Shop, buy, make_sale, make_tickets, open_sale
 
 QUERIES_MAX = 20

@@ -40,6 +40,13 @@ def settle_messages() -> list[BucketRef]:
     return [_bucket(message) for message in reversed(raw)]
 
 
+def waiting_tasks(queue: str) -> list[tuple[str, list[int]]]:
+    """The tasks that wait in a queue with their arguments, the oldest first."""
+    with broker() as client:
+        messages = [json.loads(raw) for raw in reversed(client.lrange(queue, 0, -1))]
+    return [(m["headers"]["task"], json.loads(base64.b64decode(m["body"]))[0]) for m in messages]
+
+
 def wait_for_message(bucket: BucketRef) -> None:
     """Return once a wake-up for the bucket waits; the publisher works in order, so all before it are there too."""
     deadline = time.monotonic() + SECONDS_MAX
