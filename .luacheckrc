@@ -2,7 +2,7 @@
 std = "lua51"
 read_globals = {
   "redis", "KEYS", "ARGV",
-  "integer", "now_ms", "read_gate", "is_whole", "lower_mark", "last_queue_id",
+  "integer", "count", "sequence", "now_ms", "read_gate", "is_whole", "lower_mark", "last_queue_id",
   "EPOCH", "STOCK", "GATE", "BUYERS", "RECEIPTS", "QUEUE",
 }
 max_line_length = 120

@@ -16,7 +16,7 @@ from django.db import DatabaseError, connection, transaction
 
 from inventory.errors import InventoryError
 from seckill import returns
-from seckill.archive_begin import BLOCKED, Accepted, begin, buckets_of, due_sales, sales_under_archive
+from seckill.archive_begin import BLOCKED, Accepted, begin, due_sales, sales_under_archive
 from seckill.archive_loss import finish_from_mysql
 from seckill.archive_run import Overtaken, Work
 from seckill.archive_steps import STEPS
@@ -33,6 +33,7 @@ from seckill.errors import (
 from seckill.gate.keys import BucketRef
 from seckill.incidents import Severity, open_incident, resolve_incident
 from seckill.models import FlashSale, Incident
+from seckill.selectors import buckets_of
 from seckill.states import SaleState
 from seckill.transient import is_transient
 from seckill.turns import only_one
@@ -193,15 +194,18 @@ def _open_blocked(*, bucket: BucketRef, detail: str, now: datetime) -> None:
 
 
 def finish_sale(*, sale_id: int) -> None:
-    """Set a sale to ``ARCHIVED`` once every bucket's run is done, and close the incidents whose cause is gone."""
+    """Set a sale to ``ARCHIVED`` once every bucket's run is done, and close the incidents whose cause is gone.
+
+    In one transaction: nobody comes to an archived sale a second time.
+    """
     with transaction.atomic(durable=True):
         sale = FlashSale.objects.select_for_update().get(pk=sale_id)
         runs = runs_of(sale_id=sale_id)
         if sale.state != SaleState.ARCHIVING or any(run.stage != ArchiveStage.DONE for run in runs):
             return
         FlashSale.objects.filter(pk=sale_id).update(state=SaleState.ARCHIVED)
-    for run in runs:
-        _close_incidents(bucket=BucketRef(pool_id=run.pool_id, number=run.bucket_no), now=run.finished_at)
+        for run in runs:
+            _close_incidents(bucket=BucketRef(pool_id=run.pool_id, number=run.bucket_no), now=run.finished_at)
 
 
 def _close_incidents(*, bucket: BucketRef, now: datetime | None) -> None:

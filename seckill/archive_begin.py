@@ -16,6 +16,7 @@ from seckill.gate.gate import Snapshot
 from seckill.gate.keys import BucketRef
 from seckill.incidents import resolve_incident
 from seckill.models import Bucket, FlashSale, ItemBucket
+from seckill.selectors import buckets_of
 from seckill.states import SaleState
 from seckill.sweep import examine
 from seckill.transient import is_transient
@@ -41,12 +42,6 @@ def due_sales(*, now: datetime) -> list[int]:
 def sales_under_archive() -> list[int]:
     """Sales whose archive has begun and is not done."""
     return list(FlashSale.objects.filter(state=SaleState.ARCHIVING).order_by("closes_at").values_list("pk", flat=True))
-
-
-def buckets_of(*, sale_id: int) -> list[BucketRef]:
-    """A sale's buckets."""
-    rows = Bucket.objects.filter(pool__sale_id=sale_id).order_by("pool_id", "number")
-    return [BucketRef(pool_id=pool_id, number=number) for pool_id, number in rows.values_list("pool_id", "number")]
 
 
 def begin(*, sale_id: int, accepted: Accepted, now: datetime) -> None:

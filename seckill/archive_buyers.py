@@ -4,6 +4,7 @@ The members stand still behind the seal, so a cursor goes on where it stood. HSC
 each is looked up before it is inserted. Where Redis was lost, MySQL's own sums take its place.
 """
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
@@ -205,5 +206,13 @@ def _readable(raw: Mapping[bytes, bytes]) -> tuple[dict[str, int], dict[str, str
         if is_key and units.isascii() and units.isdigit() and len(units) <= UNITS_LENGTH_MAX and int(units) > 0:
             buyers[key] = int(units)
         else:
-            unreadable[key[:KEY_LENGTH_MAX]] = units[:KEY_LENGTH_MAX]
+            unreadable[_shown(key=key, raw_key=raw_key)] = units[:KEY_LENGTH_MAX]
     return buyers, unreadable
+
+
+def _shown(*, key: str, raw_key: bytes) -> str:
+    """A key as the manifest has it; one that cannot be shown as it is gets a digest, for each counts as one."""
+    if key.encode() == raw_key and len(key) <= KEY_LENGTH_MAX:
+        return key
+    digest = hashlib.blake2b(raw_key, digest_size=8).hexdigest()
+    return f"{key[: KEY_LENGTH_MAX - len(digest) - 1]}~{digest}"

@@ -14,7 +14,7 @@ from seckill.archive_tables import ArchiveStage
 from seckill.errors import ArchiveBlocked, ArchiveWaits, CommitsLost, RebuildRefused
 from seckill.gate import staging
 from seckill.outcomes import in_order, lock_bucket
-from seckill.rebuild import Commits, claim, drain_survivors, let_go
+from seckill.rebuild import Commits, bury, claim, drain_survivors, let_go
 from seckill.returns import write_off_debts
 
 BEFORE_DRAINED = frozenset({ArchiveStage.CLAIMED, ArchiveStage.SEALED})
@@ -40,6 +40,7 @@ def _kept(work: Work) -> dict[str, object]:
 
 def _salvage(work: Work, *, detail: str) -> None:
     """Bring what survives of the queue into MySQL, and write off what Redis was owed: it counts as left over."""
+    bury(bucket=work.bucket, now=work.clock())
     with transaction.atomic(durable=True):
         row = lock_bucket(work.bucket)
         require_held(work)

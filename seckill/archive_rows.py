@@ -12,7 +12,7 @@ from django.db.models import Max, Min
 from seckill.archive_run import Work
 from seckill.archive_tables import BuyerArchive
 from seckill.conf import LIMITS
-from seckill.outcomes import in_order
+from seckill.outcomes import in_order, next_numbers
 
 COLUMNS = ("order_no", "item_id", "buyer_id", "limit_key", "quantity", "epoch", "seq", "state", "reason")
 END = ""
@@ -59,9 +59,10 @@ def rows_after(work: Work, *, progress: dict[str, Any]) -> RowChunk:
         start = first - 1
         if work.run.cursor and epoch <= int(at_epoch):
             start = int(at_seq) if epoch == int(at_epoch) else last
-        if start < last:
-            end = min(start + LIMITS.chunk_size, last)
-            found = in_order(work.bucket).filter(epoch=epoch, seq__gt=start, seq__lte=end)
+        numbers = next_numbers(work.bucket, epoch=epoch, after=start, count_max=LIMITS.chunk_size)
+        if numbers is not None and numbers[0] <= last:
+            end = min(numbers[1], last)
+            found = in_order(work.bucket).filter(epoch=epoch, seq__gte=numbers[0], seq__lte=end)
             return RowChunk(rows=[Row(*columns) for columns in found.values_list(*COLUMNS)], cursor=f"{epoch}:{end}")
     return RowChunk(rows=[], cursor=END)
 

@@ -16,11 +16,11 @@ from orders.errors import OrderError
 from orders.selectors import OpenHonour, open_honours
 from orders.services import complete_honour, give_number, refuse_honour
 from seckill.conf import LIMITS
-from seckill.errors import Busy, GateUnavailable, PurchaseRefused
-from seckill.models import Reservation, Ticket
+from seckill.errors import Busy, Ended, GateUnavailable, PurchaseRefused
+from seckill.models import FlashSale, Reservation, Ticket
 from seckill.order_numbers import bucket_of, new_order_number
 from seckill.purchase import reserve
-from seckill.states import ReservationState
+from seckill.states import ReservationState, SaleState
 from seckill.tickets import TicketClaims
 from seckill.turns import only_one
 
@@ -60,7 +60,11 @@ def _honour(*, wish: OpenHonour, now: datetime) -> bool:
     if closed.state != ReservationState.RETURNED or closed.owed_at is not None:
         return False  # Its own unit, and its place in the buyer's limit, are still on their way back.
     number = wish.number or _numbered(wish=wish, closed=closed, now=now)
-    taken = Reservation.objects.filter(order_no=number).first()
+    is_over = FlashSale.objects.filter(pools=closed.pool_id, state=SaleState.ARCHIVED).exists()
+    taken = Reservation.objects.filter(order_no=number).first()  # after the state: an archive leaves nothing queued
+    if taken is None and is_over:
+        refuse_honour(honour_id=wish.honour_id, reason=Ended.__name__, now=now)
+        return False
     if taken is None:
         _reserve(wish=wish, closed=closed, number=number, now=now)
         return False

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import F, QuerySet, Sum
+from django.db.models import F, Min, QuerySet, Sum
 
 from inventory.services import Kind as MovementKind
 from inventory.services import Movement, record
@@ -64,6 +64,15 @@ def in_order(bucket: BucketRef) -> QuerySet[Reservation]:
     """A bucket's reservations in the order of their unique index, so that chunks cost the same at any size."""
     rows = Reservation.objects.filter(pool_id=bucket.pool_id, bucket_no=bucket.number)
     return rows.order_by("pool_id", "bucket_no", "epoch", "seq")
+
+
+def next_numbers(bucket: BucketRef, *, epoch: int, after: int, count_max: int) -> tuple[int, int] | None:
+    """Between which two numbers of an epoch a chunk of rows lies, both given and both in it; None behind the last row.
+
+    It begins at a row, so that a gap between numbers, however wide a hand has made it, costs one look.
+    """
+    first = in_order(bucket).order_by().filter(epoch=epoch, seq__gt=after).aggregate(first=Min("seq"))["first"]
+    return None if first is None else (first, first + count_max - 1)
 
 
 def require_all_commits(*, bucket: BucketRef, settled_seq: int) -> None:

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from django.db import connection, transaction
-from django.db.models import Max, Min, Sum
+from django.db.models import Sum
 
 from seckill.conf import LIMITS
 from seckill.errors import GateUnavailable, RebuildRefused
@@ -30,6 +30,7 @@ from seckill.outcomes import (
     in_order,
     is_on_sale,
     lock_bucket,
+    next_numbers,
     pool_facts,
     require_all_commits,
     ticket_prices,
@@ -89,6 +90,7 @@ def rebuild_bucket(*, bucket: BucketRef, clock: Callable[[], datetime], orders: 
     ``CommitsLost`` unless the caller accepts that, and ``GateUnavailable``; the gate stays shut
     then and the sweep tries again.
     """
+    bury(bucket=bucket, now=clock())
     with transaction.atomic(durable=True):
         row = lock_bucket(bucket)
         if not is_on_sale(bucket):
@@ -96,16 +98,14 @@ def rebuild_bucket(*, bucket: BucketRef, clock: Callable[[], datetime], orders: 
         now = clock()
         token = claim(row=row, now=now)
         begin_run(row=row, token=token, is_automatic=orders.is_automatic, now=now)
-    if row.claim:
-        remove_leavings(bucket=bucket, token=row.claim)
     return rebuild_claimed(bucket=bucket, token=token, clock=clock, orders=orders)
 
 
 def claim(*, row: Bucket, now: datetime) -> str:
     """Take the claim on a locked bucket and return its token.
 
-    Raises ``RebuildRefused`` when a live rebuild holds it. A token that stands in the row without a
-    live claim is a dead predecessor's, whose keys are to be removed.
+    Raises ``RebuildRefused`` when a live rebuild holds it. A dead one is to be buried before: its token, by
+    which alone its keys can be found, is forgotten now.
     """
     if row.claim_until is not None and row.claim_until > now:
         raise RebuildRefused(f"bucket {row} is being rebuilt")
@@ -201,10 +201,11 @@ def _fill_staging(*, bucket: BucketRef, token: str, epoch: int, clock: Callable[
 def _chunks_of_reservations(bucket: BucketRef) -> Iterator[list[Reservation]]:
     """Read the reservations between two numbers at a time: with one end open, each chunk reads from the first row."""
     rows = in_order(bucket)
-    for epoch, first, last in rows.order_by("epoch").values_list("epoch").annotate(Min("seq"), Max("seq")):
-        for start in range(first, last + 1, LIMITS.chunk_size):
-            if chunk := list(rows.filter(epoch=epoch, seq__gte=start, seq__lt=start + LIMITS.chunk_size)):
-                yield chunk
+    for epoch in rows.order_by("epoch").values_list("epoch", flat=True).distinct():
+        last = -1
+        while numbers := next_numbers(bucket, epoch=epoch, after=last, count_max=LIMITS.chunk_size):
+            first, last = numbers
+            yield list(rows.filter(epoch=epoch, seq__gte=first, seq__lte=last))
 
 
 def _chunks_of_buyers(bucket: BucketRef) -> Iterator[dict[str, int]]:
@@ -269,6 +270,17 @@ def let_go(*, bucket: BucketRef, token: str) -> None:
     connection.close_if_unusable_or_obsolete()
     Bucket.objects.filter(pool_id=bucket.pool_id, number=bucket.number, claim=token).update(claim_until=None)
     remove_leavings(bucket=bucket, token=token)
+
+
+def bury(*, bucket: BucketRef, now: datetime) -> None:
+    """Remove the keys of a rebuild whose claim has run out or was let go, and forget its token.
+
+    Raises ``GateUnavailable``, and the token is kept.
+    """
+    row = Bucket.objects.get(pool_id=bucket.pool_id, number=bucket.number)
+    if row.claim and (row.claim_until is None or row.claim_until <= now):
+        staging.unlink_leavings(bucket=bucket, token=row.claim)
+        Bucket.objects.filter(pk=row.pk, claim=row.claim).update(claim="")
 
 
 def remove_leavings(*, bucket: BucketRef, token: str) -> None:

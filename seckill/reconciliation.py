@@ -34,6 +34,8 @@ from seckill.states import ReservationState
 Verdict = ReconciliationRun.Verdict
 
 DRIFT = "drift"
+# Units that the column of a run can hold.
+DRIFT_MAX = 2_147_483_647
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,8 +83,8 @@ class BucketReport:
 
     @property
     def drift(self) -> int:
-        """The items' drift, added up by absolute size."""
-        return sum(abs(item.drift) for item in self.items)
+        """The items' drift, added up by absolute size, as far as a column can hold it."""
+        return min(DRIFT_MAX, sum(abs(item.drift) for item in self.items))
 
 
 def reconcile_bucket(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from django.db import transaction
+from django.db import DatabaseError, connection, transaction
 from django.db.models import Max
 
 from seckill.dead_letters import DEAD_LETTER
@@ -35,6 +35,7 @@ NO_EPOCH = 0
 TAKE_UP_SECONDS = 5
 ORDER_NO_CHARS_MAX = 40
 LIMIT_KEY_CHARS_MAX = 64
+ARCHIVED = "its sale is not in Redis any more: refuse it"
 
 WHY_NOT = {
     RequeueCode.TOO_FEW_LEFT: "there is no unit left for it; a reconciliation may bring its own back, else refuse it",
@@ -64,7 +65,10 @@ def decide_letter(*, verdict: Verdict, clock: Callable[[], datetime]) -> None:
 
 
 def take_up_decisions(*, clock: Callable[[], datetime]) -> int:
-    """Carry out decisions whose maker died or could not reach Redis; return how many are concluded now."""
+    """Carry out decisions whose maker died or could not reach Redis; return how many are concluded now.
+
+    One that cannot be carried out now holds up no other.
+    """
     waiting = DeadLetter.objects.exclude(decision="").filter(
         concluded_at=None, decided_at__lte=clock() - timedelta(seconds=TAKE_UP_SECONDS)
     )
@@ -73,7 +77,8 @@ def take_up_decisions(*, clock: Callable[[], datetime]) -> int:
         try:
             _carry_out(letter=letter, clock=clock)
             concluded += 1
-        except (GateUnavailable, DecisionRefused) as error:
+        except (GateUnavailable, DecisionRefused, DatabaseError) as error:
+            connection.close_if_unusable_or_obsolete()
             logger.warning("the decision about dead letter %s is not carried out yet: %s", letter.pk, error)
     return concluded
 
@@ -115,7 +120,7 @@ def _require_replayable(letter: DeadLetter) -> None:
     if fate := Reservation.objects.filter(order_no=entry.order_no).first():
         raise DecisionRefused(f"order {entry.order_no} has its fate already: {fate.get_state_display()}")
     if not FlashSale.objects.filter(pools=letter.pool_id, state=SaleState.PREHEATED).exists():
-        raise DecisionRefused("its sale is not in Redis any more: refuse it")
+        raise DecisionRefused(ARCHIVED)
 
 
 def _write_tombstone(*, letter: DeadLetter, now: datetime) -> None:
@@ -153,20 +158,27 @@ def _carry_out(*, letter: DeadLetter, clock: Callable[[], datetime]) -> None:
 
 
 def _requeue(letter: DeadLetter) -> None:
-    """Put it back into the queue; where the gate says no, the letter is undecided again."""
+    """Put it back into the queue; where the gate says no, or is gone for good, the letter is undecided again."""
     entry = _entry_of(letter)
     if entry is None or Reservation.objects.filter(order_no=entry.order_no).exists():
         return
     bucket = _bucket_of(letter)
+    if FlashSale.objects.filter(pools=letter.pool_id, state=SaleState.ARCHIVED).exists():
+        raise _undecided(letter=letter, why=ARCHIVED)
     try:
         code = parked.requeue(bucket=bucket, letter_id=letter.pk, parked_epoch=letter.epoch, entry=entry)
     except NotPreheated as error:
         raise GateUnavailable("Redis has lost the bucket; the replay follows its rebuild") from error
     if code in WHY_NOT:
-        DeadLetter.objects.filter(pk=letter.pk, concluded_at=None).update(
-            decision="", decided_by=None, decided_at=None, decision_reason=""
-        )
-        raise DecisionRefused(WHY_NOT[code])
+        raise _undecided(letter=letter, why=WHY_NOT[code])
+
+
+def _undecided(*, letter: DeadLetter, why: str) -> DecisionRefused:
+    """Take the decision back, for it cannot be carried out; return what to raise."""
+    DeadLetter.objects.filter(pk=letter.pk, concluded_at=None).update(
+        decision="", decided_by=None, decided_at=None, decision_reason=""
+    )
+    return DecisionRefused(why)
 
 
 def _conclude_receipt(letter: DeadLetter) -> None:

@@ -14,6 +14,12 @@ def buckets_on_sale() -> list[BucketRef]:
     return [BucketRef(pool_id=pool_id, number=number) for pool_id, number in rows.values_list("pool_id", "number")]
 
 
+def buckets_of(*, sale_id: int) -> list[BucketRef]:
+    """A sale's buckets."""
+    rows = Bucket.objects.filter(pool__sale_id=sale_id).order_by("pool_id", "number")
+    return [BucketRef(pool_id=pool_id, number=number) for pool_id, number in rows.values_list("pool_id", "number")]
+
+
 def gate_numbers(*, bucket: BucketRef) -> Snapshot | None:
     """The bucket's numbers in Redis, or None when Redis cannot be asked or is not sound."""
     try:

@@ -14,7 +14,7 @@ from seckill.gate.keys import BucketRef
 from seckill.incidents import Severity, open_buckets, open_incident, resolve_incident
 from seckill.models import Bucket, ItemBucket
 from seckill.pausing import carry_over, paused_items
-from seckill.rebuild import remove_leavings
+from seckill.rebuild import bury
 from seckill.recovery import ENDED_BY_AN_OPEN_GATE, LOST
 from seckill.selectors import buckets_on_sale
 
@@ -92,6 +92,4 @@ def _tend(*, bucket: BucketRef, findings: Findings, now: datetime) -> None:
     wanted = paused_items(pool_id=bucket.pool_id)
     if wanted != snapshot.paused_items:
         carry_over(bucket=bucket, wanted=wanted, found=snapshot.paused_items)
-    row = Bucket.objects.get(pool_id=bucket.pool_id, number=bucket.number)
-    if row.claim and (row.claim_until is None or row.claim_until <= now):
-        remove_leavings(bucket=bucket, token=row.claim)
+    bury(bucket=bucket, now=now)

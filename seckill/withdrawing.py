@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import DatabaseError, connection, transaction
+from django.db.models import F
 
 from inventory.adjusting import move_on_hand
 from inventory.changes import ChangeState
@@ -23,8 +24,9 @@ from seckill.gate.keys import BucketRef
 from seckill.incidents import resolve_incident
 from seckill.models import Bucket, DeadLetter, FlashSale, ItemBucket, Reservation, SalePool
 from seckill.outcomes import account_of
-from seckill.rebuild import claim, let_go, rebuild_claimed, remove_leavings, require_claim
+from seckill.rebuild import bury, claim, let_go, rebuild_claimed, require_claim
 from seckill.recovery import ENDED_BY_A_REBUILD
+from seckill.selectors import buckets_of
 from seckill.states import SaleState
 from seckill.transient import is_transient
 
@@ -33,11 +35,10 @@ TOUCHED = "somebody has reserved something already; pause it, or let it end"
 
 @dataclass(frozen=True, kw_only=True)
 class _Claim:
-    """The claim on one bucket, its epoch, and the token of a dead rebuild whose keys are to be removed."""
+    """The claim on one bucket, and its epoch."""
 
     token: str
     epoch: int
-    leavings: str
 
 
 Claims = Mapping[BucketRef, _Claim]
@@ -49,13 +50,14 @@ def withdraw_sale(*, sale_id: int, clock: Callable[[], datetime], actor_id: int 
     Raises ``SaleNotReady`` with an explanation, and ``GateUnavailable``; the sale stays on then, or comes
     back by itself within seconds.
     """
+    for bucket in buckets_of(sale_id=sale_id):
+        bury(bucket=bucket, now=clock())
     try:
         claims = _claim(sale_id=sale_id, now=clock())
     except DatabaseError as error:
         raise _as_not_ready(error) from error
     gone: set[BucketRef] = set()
     try:
-        _remove_leavings(claims)
         _take_out(claims=claims, gone=gone)
         _give_back(sale_id=sale_id, claims=claims, actor_id=actor_id, clock=clock)
     except BaseException as error:
@@ -76,7 +78,7 @@ def _claim(*, sale_id: int, now: datetime) -> Claims:
         try:
             return {
                 BucketRef(pool_id=row.pool_id, number=row.number): _Claim(
-                    token=claim(row=row, now=now), epoch=row.epoch, leavings=row.claim
+                    token=claim(row=row, now=now), epoch=row.epoch
                 )
                 for row in rows
             }
@@ -102,12 +104,6 @@ def _lock(sale_id: int) -> list[Bucket]:
     return rows
 
 
-def _remove_leavings(claims: Claims) -> None:
-    for bucket, held in claims.items():
-        if held.leavings:
-            remove_leavings(bucket=bucket, token=held.leavings)
-
-
 def _take_out(*, claims: Claims, gone: set[BucketRef]) -> None:
     for bucket, held in claims.items():
         gone.add(bucket)  # before the call: its answer may be lost
@@ -131,6 +127,8 @@ def _give_back(*, sale_id: int, claims: Claims, actor_id: int | None, clock: Cal
         by_bucket = {row.pk: row for row in rows}
         for unit in sorted(units.order_by("item_id"), key=lambda unit: unit.item.sku_id):
             _empty(unit=unit, row=by_bucket[unit.bucket_id], actor_id=actor_id, now=now)
+        # Entries in the ledger are named by it, and a sale that never came into Redis would keep it.
+        Bucket.objects.filter(pk__in=by_bucket).update(epoch=F("epoch") + 1)
         FlashSale.objects.filter(pk=sale_id).update(state=SaleState.DRAFT)
 
 

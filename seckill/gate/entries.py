@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+# As in prelude.lua: what is larger is a hand's work, and would have every gate after it look damaged.
+SEQ_MAX = 1_000_000_000_000
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QueueEntry:
@@ -68,6 +71,6 @@ def parse_entry(raw: Sequence[Any]) -> QueueEntry | BadEntry:
         )
     except (KeyError, ValueError, InvalidOperation) as error:
         return BadEntry(stream_id=stream_id, fields=fields, error=repr(error))
-    if entry.quantity < 1 or entry.seq < 1 or not entry.order_no or not entry.price.is_finite():
+    if entry.quantity < 1 or not 1 <= entry.seq <= SEQ_MAX or not entry.order_no or not entry.price.is_finite():
         return BadEntry(stream_id=stream_id, fields=fields, error="a number is out of range")
     return entry

@@ -22,6 +22,7 @@ from seckill.errors import GateUnavailable, SaleNotReady
 from seckill.gate import archiving
 from seckill.gate.archiving import Chunk
 from seckill.gate.connection import raw_client
+from seckill.incidents import Severity, open_incident
 from seckill.models import FlashSale, Incident, ItemBucket, Reservation, Ticket
 from seckill.polling import purchase_status
 from seckill.rebuild import rebuild_bucket
@@ -348,7 +349,7 @@ def test_marks_and_receipts_changed_by_hand_are_seen() -> None:
     assert sorted((e["limit_key"], e["redis"], e["mysql"]) for e in found["examples"]) == sorted(
         [(keys[sold[1]], 3, 1), ("nobody", 1, 0)]
     )
-    assert found["unreadable"] == {"wrong": "many", "\\xff": "1"}
+    assert found["unreadable"] == {"wrong": "many", "\\xff~a72eeed9830cbf91": "1"}
     assert (checked["missing"], checked["marks_missing"]) == ([keys[sold[0]]], 1)
     assert checked["examples"] == [
         {"order_no": sold[2], "redis": "", "mysql": f"confirmed|{shop.item.pk}|1|{keys[sold[2]]}"}
@@ -433,3 +434,30 @@ def test_an_answer_for_who_was_lost_with_redis() -> None:
     buyer_id = Ticket.objects.get(order_no=order_no).buyer_id
     assert purchase_status(order_no=order_no, buyer_id=buyer_id).state == "not_reserved"
     assert buy(ticket) == "Ended"
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_killed_at_the_end_no_incident_stays_open_for_ever(moment: str) -> None:
+    """Nobody looks at an archived bucket again, so what was open about it is closed with its last step."""
+    shop = open_sale(units=10)
+    sell(shop, 1)
+    now = timezone.now()
+    open_incident(kind="drift", severity=Severity.CRITICAL, bucket=shop.bucket, detail="?", now=now)
+    end(shop)
+    function = "seckill.archive._close_incidents"
+    assert run_and_die(job="archive", pool_id=shop.pool.pk, function=function, moment=moment) == -9
+    archive_module.archive_due(clock=lambda: timezone.now() + timedelta(hours=1), seconds=30)
+    assert_archived(shop, sold=1)
+    assert not Incident.objects.filter(open_key__isnull=False).exists()
+
+
+def test_marks_that_look_alike_are_counted_each() -> None:
+    """Two that no purchase can have made, alike in what the manifest shows, do not keep the archive for ever."""
+    shop = open_sale(units=10)
+    sell(shop, 1)
+    raw_client().hset(shop.bucket.keys[2], mapping={"x" * 70 + "a": "1", "x" * 70 + "b": "1"})
+    end(shop)
+    run = archive(shop)
+    assert_archived(shop, sold=1)
+    assert run.manifest["buyers"]["count"] == 1
+    assert len(run.manifest["buyers"]["unreadable"]) == 2

@@ -11,6 +11,7 @@ from orders.services import complete_honour, expire_orders, request_honour
 from orders.services.money import take_money
 from seckill import honouring
 from seckill.errors import GateUnavailable
+from seckill.gate.connection import raw_client
 from seckill.honouring import honour_open
 from seckill.models import Reservation, Ticket
 from seckill.pausing import pause_item
@@ -20,6 +21,7 @@ from seckill.reconciliation import Verdict, reconcile_bucket
 from seckill.returns import return_closed_orders
 from seckill.settlement import settle_bucket
 from seckill.tasks import honour as honour_task
+from tests.support.archive import archive, end
 from tests.support.payments import begin, money_for, unwelcome_payment
 from tests.support.shop import Shop, buy, make_ticket, make_tickets, open_sale, ticket_of
 from tests.support.state import numbers, sold_units
@@ -225,3 +227,20 @@ def test_only_money_for_a_closed_order_is_honoured() -> None:
     with pytest.raises(HonourRefused, match="only money for a closed order"):
         wish(payment)
     assert Honour.objects.count() == 1
+
+
+def test_a_sale_that_is_archived_is_over_whatever_redis_says() -> None:
+    """A Redis that came back with an archived bucket cannot be asked; the wish does not wait for it for ever."""
+    shop = open_sale(units=5)
+    payment = late_money(shop)
+    end(shop)
+    kept = {key: raw_client().dump(key) for key in shop.bucket.keys}
+    archive(shop)
+    for key, value in kept.items():
+        raw_client().restore(key, 0, value)
+    raw_client().hset(shop.bucket.keys[1], "run_id", "another")
+    wish(payment)
+    honour()
+    payment.refresh_from_db()
+    assert (payment.state, Honour.objects.get().state) == ("REFUND_DUE", "REFUSED")
+    assert Reservation.objects.count() == 1

@@ -428,3 +428,24 @@ def held(shop: Shop) -> tuple[dict[bytes, bytes], dict[bytes, bytes]]:
     """Buyers and receipts, without the sentinels that name the epoch."""
     buyers, receipts = (raw_client().hgetall(key) for key in shop.bucket.keys[2:4])
     return tuple({k: v for k, v in found.items() if not k.startswith(b"#")} for found in (buyers, receipts))  # type: ignore[return-value]
+
+
+def test_the_keys_of_a_dead_rebuild_are_removed_although_redis_was_away_for_the_next_one(
+    servers: PrivateServers,
+) -> None:
+    """It died in the middle of its staging, together with Redis, and the next began before Redis was back."""
+    shop = open_sale(units=5)
+    buy(make_ticket(shop))
+    settle(shop)
+    died = run_and_die(job="rebuild", pool_id=shop.pool.pk, function="seckill.rebuild._swap", moment="before")
+    assert died == -9
+    Bucket.objects.update(claim_until=timezone.now() - timedelta(seconds=1))
+    servers.stock_redis.stop()
+    try:
+        with pytest.raises(GateUnavailable):
+            again(shop)
+    finally:
+        servers.stock_redis.start()
+    again(shop)
+    assert_settled_state(shop, sold=1)
+    assert {key.decode() for key in raw_client().scan_iter()} == set(shop.bucket.keys)

@@ -16,12 +16,13 @@ from django.utils import timezone
 
 from orders.models import Order
 from seckill import replay
+from seckill.archive_begin import Accepted
 from seckill.attempt_tables import SettleAttempt
 from seckill.errors import DecisionRefused, GateUnavailable
 from seckill.gate import parked
 from seckill.gate.connection import raw_client
 from seckill.gate.parked import RequeueCode
-from seckill.models import DeadLetter, FlashSale, Incident, Reservation, SaleItem
+from seckill.models import Bucket, DeadLetter, FlashSale, Incident, Reservation, SaleItem
 from seckill.polling import purchase_status
 from seckill.rebuild import rebuild_bucket
 from seckill.reconciliation import Verdict as Found
@@ -32,10 +33,11 @@ from seckill.settlement import settle_bucket
 from seckill.sweep import examine
 from seckill.tasks import sweep_buckets
 from seckill.tickets import sign_ticket
+from tests.support.archive import archive, assert_archived, end
 from tests.support.die import die_in_a_fork
 from tests.support.shop import Shop, buy, make_buyers, make_tickets, open_sale, ticket_of
 from tests.support.state import assert_settled_state, numbers, sold_units
-from tests.support.threads import run_together
+from tests.support.threads import holding, run_together
 
 Decision = DeadLetter.Decision
 
@@ -455,3 +457,49 @@ def test_two_buyers_letters_of_one_bucket_have_tombstones_of_their_own() -> None
     settle(shop)
     repair_the_leak(shop)
     assert_balanced(shop)
+
+
+def test_a_replay_that_was_decided_but_not_made_before_the_archive_is_undecided_again() -> None:
+    """Nothing can be put into a queue that is gone; the letter waits for a refusal, and not for a rebuild for ever."""
+    shop = open_sale(units=3)
+    (buyer,) = make_buyers(1)
+    letter = park_one(shop, buyer)
+    raw_client().hset(shop.bucket.keys[1], "frozen", "token")
+    with pytest.raises(GateUnavailable):
+        decide(letter, Decision.REPLAY)
+    raw_client().hdel(shop.bucket.keys[1], "frozen")
+    end(shop)
+    archive(shop, Accepted(dead_letters=True))
+    assert_archived(shop, sold=0)
+
+    assert take_up_decisions(clock=lambda: timezone.now() + timedelta(seconds=6)) == 0
+
+    letter.refresh_from_db()
+    assert (letter.decision, letter.decided_at, letter.concluded_at) == ("", None, None)
+    decide(letter, Decision.REFUSE)
+    assert status_of(letter) == ("refused", "invalid")
+    assert_decided(letter, "REFUSE")
+
+
+def test_a_bucket_that_somebody_holds_keeps_no_other_bucket_s_letter_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    held, free = open_sale(units=3), open_sale(units=3)
+    letters = [park_one(shop, buyer) for shop, buyer in zip((held, free), make_buyers(2), strict=True)]
+    with monkeypatch.context() as patch:
+        patch.setattr(replay, "_carry_out", lambda **_: None)
+        for letter in letters:
+            decide(letter, Decision.REFUSE)
+    with holding(Bucket.objects.filter(pool=held.pool)):
+        assert take_up_decisions(clock=lambda: timezone.now() + timedelta(seconds=6)) == 1
+    assert [bool(letter.concluded_at) for letter in DeadLetter.objects.order_by("pk")] == [False, True]
+    assert take_up_decisions(clock=lambda: timezone.now() + timedelta(seconds=6)) == 1
+
+
+def test_a_counter_that_a_hand_has_set_to_none_does_not_hold_up_a_refusal() -> None:
+    shop = open_sale(units=3)
+    (buyer,) = make_buyers(1)
+    letter = park_one(shop, buyer)
+    raw_client().hset(shop.bucket.keys[0], f"{shop.item.pk}:queued", 0)
+    decide(letter, Decision.REFUSE)
+    assert status_of(letter) == ("refused", "invalid")
+    assert_decided(letter, "REFUSE")
+    assert numbers(shop).queued == {shop.item.pk: 0}

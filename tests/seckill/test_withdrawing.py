@@ -13,7 +13,7 @@ from orders.models import Order
 from orders.services import cancel_order
 from seckill import withdrawing
 from seckill.errors import GateUnavailable, SaleNotReady
-from seckill.gate import changing
+from seckill.gate import changing, staging
 from seckill.gate.connection import raw_client
 from seckill.models import Bucket, FlashSale, Incident, ItemBucket, SaleItem, SalePool
 from seckill.preheat import preheat_sale
@@ -292,3 +292,23 @@ def test_the_ledger_says_who() -> None:
     withdraw_sale(sale_id=shop.sale.pk, clock=timezone.now, actor_id=person.pk)
     rows = StockMovement.objects.filter(reference__startswith="withdraw:").values_list("units", "actor_id", "reason")
     assert sorted(rows) == [(-10, person.pk, "the sale was withdrawn"), (10, person.pk, "the sale was withdrawn")]
+
+
+def test_withdrawn_before_it_ever_came_into_redis(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Preheated while Redis was away, and taken back before the sweep brought it there: twice, and then it is sold."""
+    shop = make_sale()
+    for _ in range(2):
+        with monkeypatch.context() as patch:
+            patch.setattr(staging, "freeze", out_of_reach)
+            with pytest.raises(GateUnavailable):
+                preheat_sale(sale_id=shop.sale.pk, clock=timezone.now)
+        assert withdraw(shop) == "withdrawn"
+        assert_withdrawn(shop)
+    preheat_sale(sale_id=shop.sale.pk, clock=timezone.now)
+    buy(make_ticket(shop))
+    settle_bucket(bucket=shop.bucket, clock=timezone.now)
+    assert_settled_state(shop, sold=1)
+
+
+def out_of_reach(**_: object) -> None:
+    raise GateUnavailable("away")

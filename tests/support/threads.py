@@ -1,11 +1,13 @@
 """Threads that start together, and give their database connections back."""
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TypeVar
 
-from django.db import connections
+from django.db import connection, connections, transaction
+from django.db.models import Model, QuerySet
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -28,6 +30,33 @@ def run_together(function: Callable[[A], R], arguments: Iterable[A]) -> list[R]:
 
     with ThreadPoolExecutor(max_workers=len(listed)) as pool:
         return list(pool.map(run, listed))
+
+
+@contextmanager
+def holding(rows: QuerySet[Model]) -> Iterator[None]:
+    """Have another session keep locks on rows, for which this thread's session waits a second and no longer."""
+    is_locked, is_over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        try:
+            with transaction.atomic():
+                list(rows.select_for_update())
+                is_locked.set()
+                is_over.wait(timeout=30)
+        finally:
+            connections.close_all()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    try:
+        assert is_locked.wait(timeout=30)
+        with connection.cursor() as cursor:
+            cursor.execute("SET SESSION innodb_lock_wait_timeout = 1")
+        yield
+    finally:
+        is_over.set()
+        holder.join()
+        connection.close()
 
 
 def kill_connection(connection_id: int) -> None:

@@ -17,7 +17,8 @@ if not (queued and held and integer(quantity)) then return -7 end
 
 -- Whoever parked it may have died before it was dropped; a release of it would count it a second time.
 redis.call('XDEL', QUEUE, ARGV[6])
-redis.call('HINCRBY', STOCK, item .. ':queued', -math.min(queued, tonumber(quantity)))
+-- 0 - n, since -n of none is -0, which HINCRBY takes for no number.
+redis.call('HINCRBY', STOCK, item .. ':queued', 0 - math.min(queued, tonumber(quantity)))
 if held > tonumber(quantity) then
   redis.call('HINCRBY', BUYERS, ARGV[4], -quantity)
 else

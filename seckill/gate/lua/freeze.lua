@@ -9,7 +9,7 @@ if redis.call('TYPE', GATE).ok == 'hash' then
   redis.call('HSET', GATE, 'frozen', ARGV[2])
   frozen, gate = 1, redis.call('HMGET', GATE, 'seq', 'epoch', 'settled_seq')
 end
-for i = 1, 3 do
-  if not integer(gate[i]) then gate[i] = '0' end
-end
-return { frozen, ARGV[1], last_queue_id(), gate[1], gate[2], gate[3] }
+local seq, epoch, settled_seq = sequence(gate[1]), count(gate[2]), sequence(gate[3])
+return {
+  frozen, ARGV[1], last_queue_id(), seq and gate[1] or '0', epoch and gate[2] or '0', settled_seq and gate[3] or '0',
+}

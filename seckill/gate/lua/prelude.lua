@@ -18,6 +18,20 @@ local function integer(text)
   return nil
 end
 
+-- Counts (units, epochs, numbers of changes) and sequence numbers as MySQL's columns hold them. Anything above is a
+-- hand's work, and damage: no column has room for it, and in the end Lua would not write it as a plain integer.
+local COUNT_MAX, SEQ_MAX = 2000000000, 1000000000000
+
+local function count(text)
+  local number = integer(text)
+  return number and number <= COUNT_MAX and number or nil
+end
+
+local function sequence(text)
+  local number = integer(text)
+  return number and number <= SEQ_MAX and number or nil
+end
+
 local function now_ms()
   local time = redis.call('TIME')
   return time[1] * 1000 + math.floor(time[2] / 1000)
@@ -31,12 +45,12 @@ local function read_gate(run_id, further)
   if present < 5 then return nil, -7 end
   local raw = redis.pcall('HMGET', GATE, 'epoch', 'run_id', 'frozen', 'opens_ms', 'closes_ms', 'limit', 'max_queue',
     'seq', 'settled_seq', 'woken_ms', 'adj_no', 'repair_no', further or 'epoch', 'sealed')
-  if raw.err or raw[2] ~= run_id or not integer(raw[1]) then return nil, -7 end
+  if raw.err or raw[2] ~= run_id or not count(raw[1]) then return nil, -7 end
   local gate = {
     epoch = raw[1], is_frozen = raw[3] and raw[3] ~= '',
     opens_ms = integer(raw[4]), closes_ms = integer(raw[5]), limit = integer(raw[6]), max_queue = integer(raw[7]),
-    seq = integer(raw[8]), settled_seq = integer(raw[9]), woken_ms = integer(raw[10]), adj_no = integer(raw[11]),
-    repair_no = integer(raw[12]), further = raw[13], is_sealed = raw[14] and true, is_closed = raw[14] == '2',
+    seq = sequence(raw[8]), settled_seq = sequence(raw[9]), woken_ms = integer(raw[10]), adj_no = count(raw[11]),
+    repair_no = count(raw[12]), further = raw[13], is_sealed = raw[14] and true, is_closed = raw[14] == '2',
   }
   if not (gate.opens_ms and gate.closes_ms and gate.limit and gate.max_queue and gate.seq and gate.settled_seq
       and gate.woken_ms and gate.adj_no and gate.repair_no) then

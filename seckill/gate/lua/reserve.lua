@@ -17,9 +17,9 @@ local buyers = redis.pcall('HMGET', BUYERS, EPOCH, limit_key)
 local receipts = redis.pcall('HMGET', RECEIPTS, EPOCH, order_no)
 local waiting = redis.pcall('XLEN', QUEUE)
 if stock.err or buyers.err or receipts.err or type(waiting) ~= 'number' then return { -7, 0, 0 } end
-local left, held = integer(stock[2]), integer(buyers[2] or '0')
+local left, held = count(stock[2]), integer(buyers[2] or '0')
 if stock[1] ~= gate.epoch or buyers[1] ~= gate.epoch or receipts[1] ~= gate.epoch then return { -7, 0, 0 } end
-if not (left and integer(stock[3]) and stock[4] and held) then return { -7, 0, 0 } end
+if not (left and count(stock[3]) and stock[4] and held) then return { -7, 0, 0 } end
 
 if receipts[2] then
   local wanted = '|' .. item .. '|' .. ARGV[6] .. '|' .. buyer

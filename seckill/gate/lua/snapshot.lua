@@ -10,7 +10,7 @@ if not gate then return { code } end
 if not is_whole(gate.epoch) then return { -7 } end
 local stock = redis.call('HGETALL', STOCK)
 for i = 1, #stock, 2 do
-  if string.sub(stock[i], -6) ~= ':price' and not integer(stock[i + 1]) then return { -7 } end
+  if string.sub(stock[i], -6) ~= ':price' and not count(stock[i + 1]) then return { -7 } end
 end
 local receipts = {}
 for i = 3, #ARGV do receipts[i - 2] = redis.call('HGET', RECEIPTS, ARGV[i]) or '' end

@@ -7,7 +7,7 @@
 if ARGV[1] ~= ARGV[2] then return -7 end
 if redis.call('TYPE', GATE).ok == 'hash' then
   local gate = redis.call('HMGET', GATE, 'frozen', 'epoch')
-  local epoch = integer(gate[2])
+  local epoch = count(gate[2])
   if gate[1] ~= ARGV[3] or (epoch and epoch >= tonumber(ARGV[5])) then return 0 end
 end
 if last_queue_id() ~= ARGV[4] then return 0 end
