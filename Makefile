@@ -9,7 +9,7 @@ SETTINGS := SECRET_KEY=unused DATABASE_URL=mysql://nowhere/none \
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help prepare demo up faults bench-returns bench-archive check test test-fast soak format lock migrations clean
+.PHONY: help prepare demo up faults bench-returns bench-archive bench-desk check test test-fast soak format lock migrations clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ bench-returns: prepare ## Measure how soon the units of closed orders can be bou
 
 bench-archive: prepare ## Archive a million buyers; ARGS="--buyers 100000". The result is in var/bench.
 	$(BIN)/python -m benchmarks.archive $(ARGS)
+
+bench-desk: prepare ## Open every page of the desk with a million buyers behind it; var/bench/desk.json.
+	@$(BIN)/python -m benchmarks.desk $(ARGS)
 
 check: prepare ## Lint, check types, imports, migrations and the settings for production.
 	$(BIN)/ruff check .

@@ -8,8 +8,10 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
+from accounts import people_admin  # noqa: F401  registers the pages of accounts and groups
 from accounts.blocks import network_of
 from accounts.models import Block, ExternalIdentity
+from rest.large_lists import LargeList
 
 
 class BlockForm(forms.ModelForm[Block]):
@@ -29,7 +31,7 @@ class BlockForm(forms.ModelForm[Block]):
 
 
 @admin.register(Block)
-class BlockAdmin(admin.ModelAdmin[Block]):
+class BlockAdmin(LargeList, admin.ModelAdmin[Block]):
     """Who gets no ticket, token or account. Holds within two seconds; tickets issued before stay valid."""
 
     form = BlockForm
@@ -47,12 +49,13 @@ class BlockAdmin(admin.ModelAdmin[Block]):
 
 
 @admin.register(ExternalIdentity)
-class ExternalIdentityAdmin(admin.ModelAdmin[ExternalIdentity]):
+class ExternalIdentityAdmin(LargeList, admin.ModelAdmin[ExternalIdentity]):
     """Which account a log-in service's subject is; only read, and deleted to part the two."""
 
     list_display = ["provider", "subject", "account", "created_at"]
     list_select_related = ["account"]
     search_fields = ["subject", "account__username"]
+    ordering = ["-id"]
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Made by the first log-in."""

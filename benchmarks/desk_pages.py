@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
 
@@ -40,6 +41,7 @@ class Measured:
     seconds: float
     queries: int
     size: int
+    is_file: bool = False
     members_read: list[str] = field(default_factory=list)
     slowest: str = ""
 
@@ -47,15 +49,22 @@ class Measured:
     def faults(self) -> list[str]:
         """What is wrong with it, in words."""
         found = []
-        if self.status >= 400:
+        if self.status >= 400 and self.status != HTTPStatus.METHOD_NOT_ALLOWED:
             found.append(f"status {self.status}")
+        if self.members_read:
+            found.append(f"reads buyers: {self.members_read[:2]}")
+        if self.is_file:
+            return found
         if self.queries > QUERIES_MAX:
             found.append(f"{self.queries} queries")
         if self.size > BYTES_MAX:
             found.append(f"{self.size} bytes")
-        if self.members_read:
-            found.append(f"reads buyers: {self.members_read[:2]}")
         return found
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether somebody waits for it; a file is read while it is sent, as long as it is."""
+        return self.seconds >= SECONDS_MAX and not self.is_file
 
 
 def open_all(*, client: Client, data: DeskData) -> Iterator[Measured]:
@@ -72,9 +81,11 @@ def measure(*, client: Client, name: str, url: str, data: DeskData) -> Measured:
         size = _size(response)
     # At once: the next request empties the log.
     asked = [query for query in queries.captured_queries if not query["sql"].startswith(HOUSEKEEPING)]
-    begun = time.monotonic()
-    _size(client.get(url))
-    seconds = time.monotonic() - begun
+    seconds = 0.0
+    if not response.streaming:
+        begun = time.monotonic()
+        client.get(url)
+        seconds = time.monotonic() - begun
     slowest = max(asked, key=lambda query: float(query["time"]), default={"sql": "", "time": "0"})
     return Measured(
         name=name,
@@ -83,6 +94,7 @@ def measure(*, client: Client, name: str, url: str, data: DeskData) -> Measured:
         seconds=round(seconds, 3),
         queries=len(asked),
         size=size,
+        is_file=response.streaming,
         members_read=[
             " ".join(words)[:120] for words in commands if words[0] in READS_OF_MEMBERS and members & set(words)
         ],

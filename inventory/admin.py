@@ -10,9 +10,10 @@ from inventory.adjusting import apply_stock_adjustment
 from inventory.change_admin import ManualChangeAdmin
 from inventory.changes import ChangeState
 from inventory.models import Product, Sku, Stock, StockAdjustment, StockMovement
+from rest.large_lists import BoundedList, LargeList
 
 
-class ReadOnlyAdmin(admin.ModelAdmin[Any]):
+class ReadOnlyAdmin(LargeList, admin.ModelAdmin[Any]):
     """Base of pages that show rows which services alone may write."""
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -36,21 +37,23 @@ class SkuInline(admin.TabularInline[Sku, Product]):
 
 
 @admin.register(Product)
-class ProductAdmin(admin.ModelAdmin[Product]):
+class ProductAdmin(BoundedList, admin.ModelAdmin[Product]):
     """Products with their variants."""
 
     list_display = ["name", "is_active", "created_at"]
     search_fields = ["name", "skus__code"]
+    ordering = ["-id"]
     list_filter = ["is_active"]
     inlines = [SkuInline]
 
 
 @admin.register(Sku)
-class SkuAdmin(admin.ModelAdmin[Sku]):
+class SkuAdmin(BoundedList, admin.ModelAdmin[Sku]):
     """Variants with what the warehouse has of them."""
 
     list_display = ["code", "name", "product", "list_price", "on_hand"]
     search_fields = ["code", "name", "product__name"]
+    ordering = ["code"]
     list_select_related = ["product", "stock"]
     autocomplete_fields = ["product"]
 
@@ -66,7 +69,7 @@ class StockAdmin(ReadOnlyAdmin):
 
     list_display = ["sku", "on_hand", "version"]
     list_select_related = ["sku"]
-    search_fields = ["sku__code"]
+    search_fields = ["^sku__code"]
 
 
 @admin.register(StockMovement)
@@ -75,7 +78,7 @@ class StockMovementAdmin(ReadOnlyAdmin):
 
     list_display = ["created_at", "sku", "account", "kind", "units", "reference", "actor"]
     list_filter = ["kind"]
-    search_fields = ["account", "reference", "sku__code"]
+    search_fields = ["=account", "^reference", "=sku__code"]
     list_select_related = ["sku", "actor"]
     ordering = ["-id"]
     show_full_result_count = False

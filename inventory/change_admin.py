@@ -27,6 +27,7 @@ from inventory.changes import (
     waiting_for,
 )
 from inventory.errors import AlreadyDecided, ChangeNotAllowed
+from rest.large_lists import LargeList
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +62,7 @@ class InboxFilter(admin.SimpleListFilter):
         return queryset
 
 
-class ManualChangeAdmin(admin.ModelAdmin[Any]):
+class ManualChangeAdmin(LargeList, admin.ModelAdmin[Any]):
     """Requests are added and decided on; nothing about them is ever edited or deleted."""
 
     request_fields: ClassVar[list[str]]

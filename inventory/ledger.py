@@ -33,7 +33,7 @@ class LedgerPage:
 
 def ledger_page(*, which: LedgerFilter, size: int, before: int | None = None) -> LedgerPage:
     """Read a page; the next one is found by the key of the last row, so that none costs more than the first."""
-    rows = _rows(which).select_related("sku", "actor").order_by("-pk")
+    rows = _rows(which).prefetch_related("sku", "actor").order_by("-pk")
     if before is not None:
         rows = rows.filter(pk__lt=before)
     found = list(rows[: size + 1])
@@ -41,12 +41,19 @@ def ledger_page(*, which: LedgerFilter, size: int, before: int | None = None) ->
 
 
 def ledger_lines(*, which: LedgerFilter) -> Iterator[tuple[object, ...]]:
-    """All rows as lines of a file, the oldest first, a few thousand at a time however many there are."""
-    names = ("pk", "created_at", "sku__code", "account", "kind", "units", "reference", "reason", "actor__username")
+    """All rows as lines of a file, the oldest first, a few thousand at a time however many there are.
+
+    What a row refers to is looked up per chunk: joined, MySQL would sort the whole ledger for each of them.
+    """
     last = 0
-    while chunk := list(_rows(which).filter(pk__gt=last).order_by("pk").values_list(*names)[:CHUNK]):
-        yield from chunk
-        last = chunk[-1][0]
+    while chunk := list(_rows(which).filter(pk__gt=last).prefetch_related("sku", "actor").order_by("pk")[:CHUNK]):
+        yield from map(_line, chunk)
+        last = chunk[-1].pk
+
+
+def _line(row: StockMovement) -> tuple[object, ...]:
+    by = None if row.actor is None else row.actor.get_username()
+    return row.pk, row.created_at, row.sku.code, row.account, row.kind, row.units, row.reference, row.reason, by
 
 
 LEDGER_COLUMNS = ("id", "at", "sku", "account", "kind", "units", "reference", "reason", "by")

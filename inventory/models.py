@@ -110,7 +110,12 @@ class StockMovement(models.Model):
     class Meta:
         verbose_name = _("stock movement")
         verbose_name_plural = _("stock movements")
-        indexes = [models.Index(fields=["account", "kind"], name="movement_account_kind")]
+        indexes = [
+            models.Index(fields=["account", "kind"], name="movement_account_kind"),
+            models.Index(fields=["kind"], name="movement_kind"),
+            # The books are added up from the index alone.
+            models.Index(fields=["account", "sku", "units"], name="movement_books"),
+        ]
         constraints = [models.CheckConstraint(condition=~Q(units=0), name="movement_units_not_zero")]
 
     def __str__(self) -> str:

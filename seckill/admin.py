@@ -14,15 +14,13 @@ from django.utils.translation import gettext_lazy as _
 
 import seckill.archive_admin  # noqa: F401  pages in a file of their own
 from inventory.admin import ReadOnlyAdmin
+from rest.large_lists import BoundedList
 from seckill import alert_admin, change_admin, letter_admin  # noqa: F401  they register their pages
 from seckill.advice import advice_for
 from seckill.errors import SeckillError
-from seckill.gate.keys import BucketRef
 from seckill.models import (
-    Bucket,
     FlashSale,
     Incident,
-    ItemBucket,
     RebuildRun,
     ReconciliationRun,
     Repair,
@@ -32,7 +30,7 @@ from seckill.models import (
 )
 from seckill.pausing import pause_item, resume_item
 from seckill.preheat import preheat_sale
-from seckill.selectors import gate_numbers
+from seckill.sampling import look, parts_of
 from seckill.states import SaleState, sale_phase
 from seckill.withdrawing import withdraw_sale
 
@@ -56,7 +54,7 @@ class ItemInline(admin.TabularInline[SaleItem, SalePool]):
     autocomplete_fields = ["sku"]
 
 
-class FixedAfterPreheatAdmin(admin.ModelAdmin[Any]):
+class FixedAfterPreheatAdmin(BoundedList, admin.ModelAdmin[Any]):
     """Base of pages that are read-only from preheat on.
 
     What a form shows may be minutes old. So the sale's row is locked and looked at again before
@@ -124,6 +122,7 @@ class FlashSaleAdmin(FixedAfterPreheatAdmin):
     """Sales with their window and phase."""
 
     list_display = ["name", "phase", "opens_at", "closes_at", "pay_window_minutes"]
+    ordering = ["-opens_at"]
     list_filter = ["state"]
     search_fields = ["name"]
     inlines = [PoolInline]
@@ -146,6 +145,7 @@ class SalePoolAdmin(FixedAfterPreheatAdmin):
     """Pools with their items."""
 
     list_display = ["__str__", "sale", "limit_per_buyer", "max_queue"]
+    ordering = ["-id"]
     list_select_related = ["sale"]
     search_fields = ["name", "sale__name"]
     inlines = [ItemInline]
@@ -160,6 +160,7 @@ class SaleItemAdmin(FixedAfterPreheatAdmin):
     """Items on sale: MySQL's numbers and the gate's, side by side."""
 
     list_display = ["__str__", "price", "units", "phase", "is_paused", "in_mysql", "in_redis"]
+    ordering = ["-id"]
     list_select_related = ["sku__product", "pool__sale"]
     list_filter = ["pool__sale"]
     search_fields = ["sku__code", "pool__sale__name"]
@@ -179,23 +180,24 @@ class SaleItemAdmin(FixedAfterPreheatAdmin):
         )
         return str(phase.label)
 
+    def prepare_rows(self, rows: list[Any]) -> None:
+        """Read the units of all items of the page from both stores at once."""
+        parts = parts_of(item_id__in=[item.pk for item in rows])
+        seen, _felt = look(parts=parts)
+        for item in rows:
+            item.parts = [part for part in parts if part.item_id == item.pk]
+            item.seen = seen.get(item.pk)
+
     @admin.display(description=_("MySQL: sold / allocated"))
-    def in_mysql(self, item: SaleItem) -> str:
+    def in_mysql(self, item: Any) -> str:
         """Units over all buckets."""
-        rows = list(ItemBucket.objects.filter(item_id=item.pk))
-        return f"{sum(row.sold for row in rows)} / {sum(row.allocated for row in rows)}"
+        return f"{sum(part.sold for part in item.parts)} / {sum(part.allocated for part in item.parts)}"
 
     @admin.display(description=_("Redis: left + in flight"))
-    def in_redis(self, item: SaleItem) -> str:
+    def in_redis(self, item: Any) -> str:
         """Units over all buckets, or a dash where Redis has none or cannot be asked."""
-        left = in_flight = 0
-        for number in Bucket.objects.filter(pool_id=item.pool_id).values_list("number", flat=True):
-            snapshot = gate_numbers(bucket=BucketRef(pool_id=item.pool_id, number=number))
-            if snapshot is None:
-                return "–"
-            left += snapshot.left.get(item.pk, 0)
-            in_flight += snapshot.queued.get(item.pk, 0)
-        return f"{left} + {in_flight}"
+        seen = item.seen
+        return "–" if seen is None or seen.left is None else f"{seen.left} + {seen.queued}"
 
     @admin.action(description=_("Preheat the sale of the selected items"), permissions=["change"])
     def preheat(self, request: HttpRequest, items: QuerySet[SaleItem]) -> None:

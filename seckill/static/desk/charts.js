@@ -1,117 +1,133 @@
-/** Line charts of the last hour. Chart.js comes with the admin; all else is here. */
+/** Line charts of the last hour, drawn by uPlot (static/desk/vendor/uplot); colours are the page's. */
 import { count, rate, t, wait } from "./words.js";
 
+const HEIGHT = 170;
 const CHARTS = [
-  { lines: ["accepted"], titles: ["accepted"], colors: ["good"], format: rate },
-  { lines: ["sold_out"], titles: ["sold_out"], colors: ["bad"], format: rate },
-  { lines: ["left"], titles: ["left"], colors: ["left"], format: count },
-  { lines: ["queued"], titles: ["queued"], colors: ["waiting"], format: count },
-  { lines: ["settle_ms", "oldest_ms"], titles: ["settle_mean", "settle_oldest"], colors: ["waiting", "bad"], format: wait },
+  { title: "accepted", lines: ["accepted"], colors: ["good"], format: rate },
+  { title: "sold_out", lines: ["sold_out"], colors: ["bad"], format: rate },
+  { title: "left", lines: ["left"], colors: ["left"], format: count },
+  { title: "queued", lines: ["queued"], colors: ["waiting"], format: count },
+  { title: "settle_title", lines: ["settle_ms", "oldest_ms"], names: ["settle_mean", "settle_oldest"], colors: ["waiting", "bad"], format: wait },
 ];
 
-const color = (root, name) => getComputedStyle(root).getPropertyValue(`--line-${name}`).trim();
-const times = new Intl.DateTimeFormat(document.documentElement.lang || "en", {
-  hour: "2-digit", minute: "2-digit", hourCycle: "h23",
-});
-const seconds = new Intl.DateTimeFormat(document.documentElement.lang || "en", {
+const clock = new Intl.DateTimeFormat(document.documentElement.lang || "en", {
   hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23",
 });
+const short = new Intl.DateTimeFormat(document.documentElement.lang || "en", {
+  hour: "2-digit", minute: "2-digit", hourCycle: "h23",
+});
+const color = (root, name) => getComputedStyle(root).getPropertyValue(`--line-${name}`).trim();
+const last = (line) => line.findLast((value) => value !== null) ?? null;
+const highest = (lines) => lines.flat().reduce((most, value) => Math.max(most, value ?? 0), 0);
 
-function last(line) {
-  for (let place = line.length - 1; place >= 0; place -= 1) if (line[place] !== null) return line[place];
-  return null;
-}
-
-function options(root, format, isLegendShown) {
-  const quiet = color(root, "quiet");
-  const grid = color(root, "grid");
+function options(root, { lines, colors, format }, width) {
+  const axis = { stroke: color(root, "quiet"), grid: { stroke: color(root, "grid"), width: 1 }, ticks: { show: false }, font: "11px sans-serif" };
   return {
-    animation: false, responsive: true, maintainAspectRatio: false, normalized: true, parsing: false,
-    interaction: { mode: "index", intersect: false },
-    elements: { point: { radius: 0, hitRadius: 8 }, line: { borderWidth: 1.5 } },
-    scales: {
-      x: {
-        type: "linear", grid: { display: false }, border: { color: grid },
-        ticks: {
-          color: quiet, maxRotation: 0, autoSkip: true, maxTicksLimit: 5,
-          callback: (value) => times.format(new Date(value)),
-        },
-      },
-      y: {
-        beginAtZero: true, suggestedMax: 1, grid: { color: grid }, border: { display: false },
-        ticks: { color: quiet, maxTicksLimit: 4, callback: (value) => format(value) },
-      },
-    },
-    plugins: {
-      legend: { display: isLegendShown, position: "bottom", labels: { color: quiet, boxWidth: 10, boxHeight: 2 } },
-      tooltip: {
-        callbacks: {
-          title: (points) => (points.length ? seconds.format(new Date(points[0].parsed.x)) : ""),
-          label: (point) => `${point.dataset.label}: ${format(point.parsed.y)}`,
-        },
-      },
-    },
+    width, height: HEIGHT, legend: { show: false }, padding: [8, 8, 0, 0],
+    cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
+    scales: { x: { time: true }, y: { range: (_, __, max) => [0, Math.max(1, max ?? 1) * 1.1] } },
+    axes: [
+      { ...axis, grid: { show: false }, space: 70, size: 26, values: (_, ticks) => ticks.map((at) => short.format(at * 1000)) },
+      { ...axis, space: 34, size: 58, values: (_, ticks) => ticks.map((value) => format(value)) },
+    ],
+    series: [
+      {},
+      ...lines.map((_, place) => ({
+        stroke: color(root, colors[place]), width: 1.5, spanGaps: false, points: { show: false },
+        fill: lines.length === 1 ? color(root, `${colors[place]}-area`) : undefined,
+      })),
+    ],
   };
 }
 
-/** One chart with its title, its present and its highest value in words. */
-function makeChart(root, { lines, titles, colors, format }) {
+/** One chart with its name, its present and its highest value in words; returns what draws it. */
+function makeChart(root, spec) {
   const figure = document.createElement("figure");
   const caption = document.createElement("figcaption");
   const title = document.createElement("span");
   const value = document.createElement("span");
   const frame = document.createElement("div");
-  const canvas = document.createElement("canvas");
-  title.textContent = t(titles[0] === "settle_mean" ? "settle_title" : titles[0]);
+  title.textContent = t(spec.title);
   value.className = "quiet";
   frame.className = "frame";
-  canvas.setAttribute("role", "img");
+  frame.setAttribute("role", "img");
   caption.append(title, value);
-  frame.append(canvas);
   figure.append(caption, frame);
+  if (spec.names) figure.append(legend(spec));
   root.append(figure);
-  const datasets = lines.map((_, place) => ({
-    label: t(titles[place]), data: [], spanGaps: false, fill: lines.length === 1,
-    borderColor: color(root, colors[place]), backgroundColor: color(root, `${colors[place]}-area`),
-    stepped: false, tension: 0,
-  }));
-  const chart = new window.Chart(canvas, {
-    type: "line", data: { datasets }, options: options(root, format, lines.length > 1),
+  let plot = null;
+  let shown = "";
+
+  function say(text) {
+    shown = text;
+    value.textContent = text;
+    frame.setAttribute("aria-label", `${title.textContent}: ${text}`);
+  }
+
+  /** While somebody points at it, the caption says what stands there. */
+  function point(chart) {
+    const place = chart.cursor.idx;
+    if (place === null || place === undefined) {
+      value.textContent = shown;
+      return;
+    }
+    const values = spec.lines.map((_, line) => spec.format(chart.data[line + 1][place]));
+    value.textContent = `${clock.format(chart.data[0][place] * 1000)} · ${values.join(" · ")}`;
+  }
+
+  function draw(points, lines) {
+    const width = frame.clientWidth;
+    if (plot === null) {
+      plot = new window.uPlot({ ...options(root, spec, width), hooks: { setCursor: [point] } }, [points, ...lines], frame);
+    } else {
+      if (plot.width !== width) plot.setSize({ width, height: HEIGHT });
+      plot.setData([points, ...lines]);
+    }
+    const isKnown = lines.flat().some((number) => number !== null);
+    say(isKnown
+      ? `${t("now", { number: spec.format(last(lines[0])) })} · ${t("peak", { number: spec.format(highest(lines)) })}`
+      : t("no_samples"));
+  }
+
+  return { spec, draw, forget: () => plot?.destroy() };
+}
+
+function legend(spec) {
+  const line = document.createElement("p");
+  line.className = "quiet legend";
+  spec.names.forEach((name, place) => {
+    const key = document.createElement("span");
+    key.className = "key";
+    key.style.backgroundColor = `var(--line-${spec.colors[place]})`;
+    line.append(key, `${t(name)} `);
   });
-  return (series, fromMs) => {
-    lines.forEach((name, place) => {
-      datasets[place].data = series.points.map((x, n) => ({ x, y: series[name][n] })).filter((point) => point.x >= fromMs);
-    });
-    chart.options.scales.x.min = fromMs;
-    chart.options.scales.x.max = series.points.at(-1);
-    chart.update("none");
-    const shown = lines.flatMap((_, place) => datasets[place].data.map((point) => point.y)).filter((y) => y !== null);
-    const present = format(last(series[lines[0]]));
-    value.textContent = shown.length
-      ? `${t("now", { number: present })} · ${t("peak", { number: format(shown.reduce((a, b) => Math.max(a, b), 0)) })}`
-      : t("no_samples");
-    canvas.setAttribute("aria-label", `${title.textContent}: ${value.textContent}`);
-  };
+  return line;
 }
 
 /** Make all charts below a node; returns a function that draws series over the last so many seconds. */
 export function makeCharts(root) {
-  if (!window.Chart) return () => {};
-  window.Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
-  window.Chart.defaults.font.size = 11;
-  let drawers = CHARTS.map((spec) => makeChart(root, spec));
+  let charts = CHARTS.map((spec) => makeChart(root, spec));
   let shown = null;
-  const draw = (series, lastSeconds) => {
+
+  function draw(series, lastSeconds) {
     shown = [series, lastSeconds];
-    const begins = new Date(series.begins_at).getTime();
-    series.points = series.left.map((_, n) => begins + n * series.slot_seconds * 1000);
-    drawers.forEach((drawer) => drawer(series, series.points.at(-1) - lastSeconds * 1000));
-  };
-  // Colours are read when a chart is made: another theme makes them anew.
-  new MutationObserver(() => {
+    const begins = Date.parse(series.begins_at) / 1000;
+    const from = Math.max(0, series.left.length - Math.ceil(lastSeconds / series.slot_seconds));
+    // The last slot is still under way: its rates would always dip.
+    const to = series.left.length - 1;
+    const points = series.left.slice(from, to).map((_, n) => begins + (from + n) * series.slot_seconds);
+    charts.forEach((chart) => chart.draw(points, chart.spec.lines.map((name) => series[name].slice(from, to))));
+  }
+
+  function again() {
+    charts.forEach((chart) => chart.forget());
     root.replaceChildren();
-    drawers = CHARTS.map((spec) => makeChart(root, spec));
+    charts = CHARTS.map((spec) => makeChart(root, spec));
     if (shown) draw(...shown);
-  }).observe(document.documentElement, { attributes: true, attributeFilter: ["class"] });
+  }
+
+  new ResizeObserver(() => shown && draw(...shown)).observe(root);
+  // Colours are read when a chart is made: another theme makes them anew.
+  new MutationObserver(again).observe(document.documentElement, { attributes: true, attributeFilter: ["class", "data-theme"] });
   return draw;
 }
