@@ -90,7 +90,7 @@ class ProblemResponse(Response):
 def problem(answer: Answer, extras: Mapping[str, Any]) -> Response:
     """Make the answer of a view; never cacheable, with Retry-After where waiting helps."""
     response = ProblemResponse(problem_body(answer, extras), status=answer.status, content_type=CONTENT_TYPE)
-    for name, value in _headers(answer).items():
+    for name, value in problem_headers(answer).items():
         response[name] = value
     return response
 
@@ -98,10 +98,11 @@ def problem(answer: Answer, extras: Mapping[str, Any]) -> Response:
 def plain_problem(answer: Answer) -> JsonResponse:
     """Make the same answer where no view was reached, or none answered."""
     body = problem_body(answer, {})
-    return JsonResponse(body, status=answer.status, content_type=CONTENT_TYPE, headers=_headers(answer))
+    return JsonResponse(body, status=answer.status, content_type=CONTENT_TYPE, headers=problem_headers(answer))
 
 
-def _headers(answer: Answer) -> dict[str, str]:
+def problem_headers(answer: Answer) -> dict[str, str]:
+    """Return what every problem's headers say."""
     headers = {"Cache-Control": "no-store"}
     if answer.retry_after_seconds is not None:
         headers["Retry-After"] = str(answer.retry_after_seconds)

@@ -6,8 +6,10 @@ from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
-application = get_wsgi_application()
+django_application = get_wsgi_application()
 
 from config.checks import require_sound_servers  # noqa: E402  the apps must be loaded first
+from config.lane import with_fast_lane  # noqa: E402  as well
 
 require_sound_servers()
+application = with_fast_lane(django_application)

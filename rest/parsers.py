@@ -25,16 +25,20 @@ class StrictJsonParser(BaseParser):
 
     def parse(self, stream: IO[Any], media_type: str | None = None, parser_context: Any = None) -> Any:
         """Return the object. Raises ``ParseError`` (400) or ``BodyTooLarge`` (413)."""
-        raw = stream.read(BODY_BYTES_MAX + 1)
-        if len(raw) > BODY_BYTES_MAX:
-            raise BodyTooLarge
-        try:
-            body = json.loads(raw.decode(), object_pairs_hook=_unique, parse_constant=_no_constant)
-        except (ValueError, RecursionError) as error:
-            raise exceptions.ParseError("The body is not JSON of the form this call takes.") from error
-        if not isinstance(body, dict):
-            raise exceptions.ParseError("The body must be one JSON object.")
-        return body
+        return parse_body(stream.read(BODY_BYTES_MAX + 1))
+
+
+def parse_body(raw: bytes) -> dict[str, Any]:
+    """Return the object a body holds. Raises ``ParseError`` (400) or ``BodyTooLarge`` (413)."""
+    if len(raw) > BODY_BYTES_MAX:
+        raise BodyTooLarge
+    try:
+        body = _decoder.decode(raw.decode())
+    except (ValueError, RecursionError) as error:
+        raise exceptions.ParseError("The body is not JSON of the form this call takes.") from error
+    if not isinstance(body, dict):
+        raise exceptions.ParseError("The body must be one JSON object.")
+    return body
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -46,3 +50,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is no JSON")
+
+
+_decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)

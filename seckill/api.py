@@ -1,9 +1,11 @@
 """The buyers' API: ticket, purchase, poll. Thin: read the request, one domain call, write the answer."""
 
+from functools import cache
 from http import HTTPStatus
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
+from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 from rest_framework import serializers
@@ -28,7 +30,7 @@ from seckill.conf import LIMITS
 from seckill.errors import TicketInvalid, UnknownOrder
 from seckill.holdings import Holding, open_purchases
 from seckill.polling import PurchaseState, PurchaseStatus, purchase_status
-from seckill.purchase import purchase
+from seckill.purchase import Accepted, purchase
 from seckill.tickets import TICKET_LENGTH_MAX, HeldReservation, Wish, item_with_sale, read_ticket, ticket_for
 
 TICKET_SCHEME = "Ticket "
@@ -113,7 +115,7 @@ class TicketView(ApiView):
             proof=body.validated_data["proof"],
         )
         if isinstance(given, HeldReservation):
-            answer = _status_body(given.status) | {"may_buy_more": given.may_buy_more}
+            answer = status_body(given.status) | {"may_buy_more": given.may_buy_more}
             return private(answer)
         answer = {
             "ticket": given.ticket,
@@ -182,12 +184,7 @@ class PurchasesView(ApiView):
         body.is_valid(raise_exception=True)
         throttle_in_process(scope="purchase", key=body.validated_data["ticket"])
         accepted = purchase(ticket=body.validated_data["ticket"], quantity=body.validated_data["quantity"])
-        answer = {
-            "order_no": accepted.order_no,
-            "status_url": _status_url(accepted.order_no),
-            "poll_after_ms": LIMITS.poll_after_ms,
-        }
-        return private(answer, status=HTTPStatus.ACCEPTED)
+        return private(accepted_body(accepted), status=HTTPStatus.ACCEPTED)
 
 
 class PurchaseStatusView(ApiView):
@@ -198,11 +195,15 @@ class PurchaseStatusView(ApiView):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Count polls in the process by their ticket; any other header can be made up anew for each call."""
-        if (header := request.headers.get("Authorization", "")).startswith(TICKET_SCHEME):
-            throttle_in_process(scope="poll", key=header)
+        if _has_ticket(request):
+            throttle_in_process(scope="poll", key=request.headers["Authorization"])
         else:
             throttle(scope="any", request=request)
         super().initial(request, *args, **kwargs)
+
+    def get_authenticators(self) -> list[BaseAuthentication]:
+        """Look for a log-in only where no ticket says who is asking."""
+        return [] if _has_ticket(self.request) else super().get_authenticators()
 
     @documented(
         answers={200: StatusOutput},
@@ -213,8 +214,7 @@ class PurchaseStatusView(ApiView):
     def get(self, request: Request, order_no: str) -> Response:
         """Answer the state; 404 for everybody whose order it is not."""
         status = purchase_status(order_no=order_no, buyer_id=_asker(request, order_no))
-        wait = UNKNOWN_RETRY_SECONDS if status.state is PurchaseState.UNKNOWN else None
-        return private(_status_body(status), retry_after_seconds=wait)
+        return private(status_body(status), retry_after_seconds=status_wait(status))
 
 
 def _buyer(request: Request) -> AbstractBaseUser:
@@ -223,29 +223,60 @@ def _buyer(request: Request) -> AbstractBaseUser:
     return user
 
 
+def ticket_holder(*, ticket: str, order_no: str) -> int:
+    """Return whose ticket of this very order it is. Raises ``TicketInvalid``."""
+    claims = read_ticket(ticket)
+    if claims.order_no != order_no:
+        raise TicketInvalid
+    return claims.buyer_id
+
+
+def _has_ticket(request: HttpRequest | Request | None) -> bool:
+    # There is no request while the schema is made.
+    return request is not None and request.headers.get("Authorization", "").startswith(TICKET_SCHEME)
+
+
 def _asker(request: Request, order_no: str) -> int:
     """Who asks, by the ticket of this very order or by session."""
-    header = request.headers.get("Authorization", "")
-    if header.startswith(TICKET_SCHEME):
-        claims = read_ticket(header.removeprefix(TICKET_SCHEME))
-        if claims.order_no != order_no:
-            raise TicketInvalid
-        return claims.buyer_id
+    if _has_ticket(request):
+        ticket = request.headers["Authorization"].removeprefix(TICKET_SCHEME)
+        return ticket_holder(ticket=ticket, order_no=order_no)
     if not request.user.is_authenticated:
         raise UnknownOrder
     return int(request.user.pk)
 
 
-def _status_url(order_no: str) -> str:
-    return reverse("purchase-status", args=[order_no])
+@cache
+def _purchases_url() -> str:
+    return reverse("purchase")
+
+
+def status_url(order_no: str) -> str:
+    """Return where an order number is asked about."""
+    return f"{_purchases_url()}{order_no}/"
+
+
+def accepted_body(accepted: Accepted) -> dict[str, Any]:
+    """Say which order will be the buyer's, and where and when to ask about it."""
+    return {
+        "order_no": accepted.order_no,
+        "status_url": status_url(accepted.order_no),
+        "poll_after_ms": LIMITS.poll_after_ms,
+    }
 
 
 def _holding_body(holding: Holding) -> dict[str, Any]:
     status = holding.status
-    return _status_body(status) | {"item": holding.item_id, "status_url": _status_url(status.order_no)}
+    return status_body(status) | {"item": holding.item_id, "status_url": status_url(status.order_no)}
 
 
-def _status_body(status: PurchaseStatus) -> dict[str, Any]:
+def status_wait(status: PurchaseStatus) -> int | None:
+    """Return the seconds after which asking again may tell more."""
+    return UNKNOWN_RETRY_SECONDS if status.state is PurchaseState.UNKNOWN else None
+
+
+def status_body(status: PurchaseStatus) -> dict[str, Any]:
+    """Say what became of a purchase."""
     body: dict[str, Any] = {"order_no": status.order_no, "state": status.state}
     if status.reason:
         body["reason"] = status.reason

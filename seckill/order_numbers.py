@@ -4,7 +4,7 @@ import re
 import secrets
 
 from seckill.errors import UnknownOrder
-from seckill.gate.keys import BucketRef
+from seckill.gate.keys import BucketRef, bucket_ref
 
 _FORM = re.compile(r"([1-9][0-9]{0,17})-([0-9]{1,4})-([a-z2-7]{16})")
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
@@ -23,4 +23,4 @@ def bucket_of(order_no: str) -> BucketRef:
     match = _FORM.fullmatch(order_no)
     if match is None:
         raise UnknownOrder
-    return BucketRef(pool_id=int(match[1]), number=int(match[2]))
+    return bucket_ref(int(match[1]), int(match[2]))

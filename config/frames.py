@@ -1,0 +1,100 @@
+"""Frames: what Django's middleware and a view put around every answer, whatever it says.
+
+Which headers those are depends on few things a request brings: its host, its scheme, its language. So they are
+made once for each of these, by Django's own middleware around an empty answer, and kept.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
+from django.http import HttpRequest, HttpResponse, parse_cookie
+from django.views.decorators.csrf import csrf_exempt
+from rest_framework.views import APIView
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIEnvironment
+
+# What Django's middleware looks at before and after a call of the API that needs no session.
+SEEN = (
+    "REQUEST_METHOD",
+    "SERVER_NAME",
+    "SERVER_PORT",
+    "HTTP_HOST",
+    "wsgi.url_scheme",
+    "HTTP_X_FORWARDED_PROTO",
+    "HTTP_X_FORWARDED_HOST",
+    "HTTP_X_FORWARDED_PORT",
+    "HTTP_ACCEPT_LANGUAGE",
+)
+LANGUAGE = re.compile(r"[A-Za-z0-9-]{1,20}", re.ASCII)
+# Anybody may name any host or language; the table of frames must not grow with that.
+KEPT_MAX = 1024
+# What each answer says for itself.
+OWN = frozenset({"Content-Type", "Content-Length", "Cache-Control", "X-Request-Id"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Frame:
+    """Headers of all answers alike, and the language to speak."""
+
+    headers: tuple[tuple[str, str], ...]
+    language: str
+
+
+class _EmptyAnswers(WSGIHandler):
+    """Django's middleware as it is set up, around a view that says nothing."""
+
+    def __init__(self, view: type[APIView]) -> None:
+        # Set up as for a request: only then it knows that who answers GET answers HEAD too.
+        instance = view()
+        instance.setup(HttpRequest())
+        headers = instance.default_response_headers
+
+        @csrf_exempt
+        def say_nothing(request: HttpRequest) -> HttpResponse:
+            del request
+            return HttpResponse(headers=headers)
+
+        self._say_nothing = say_nothing
+        super().__init__()
+
+    def resolve_request(self, request: HttpRequest) -> Any:
+        """Find the one view there is."""
+        del request
+        return self._say_nothing, (), {}
+
+
+class Frames:
+    """The frames of one view."""
+
+    def __init__(self, view: type[APIView]) -> None:
+        self._handler = _EmptyAnswers(view)
+        self._kept = lru_cache(maxsize=KEPT_MAX)(self._make)
+
+    def around(self, environ: "WSGIEnvironment") -> Frame | None:
+        """Return the frame of a request's answer; None where the middleware answers by itself."""
+        return self._kept(_language_cookie(environ), *map(environ.get, SEEN))
+
+    def _make(self, language: str, *seen: str | None) -> Frame | None:
+        known: Mapping[str, Any] = {name: value for name, value in zip(SEEN, seen, strict=True) if value is not None}
+        cookie = {"HTTP_COOKIE": f"{settings.LANGUAGE_COOKIE_NAME}={language}"} if language else {}
+        request = WSGIRequest({"PATH_INFO": "/api/", "wsgi.input": BytesIO(), **known, **cookie})
+        response = self._handler.get_response(request)
+        if response.status_code != 200:
+            return None
+        headers = tuple((name, value) for name, value in response.items() if name not in OWN)
+        return Frame(headers=headers, language=response["Content-Language"])
+
+
+def _language_cookie(environ: "WSGIEnvironment") -> str:
+    cookies: str = environ.get("HTTP_COOKIE", "")
+    if settings.LANGUAGE_COOKIE_NAME not in cookies:
+        return ""
+    language = parse_cookie(cookies).get(settings.LANGUAGE_COOKIE_NAME, "")
+    return language if LANGUAGE.fullmatch(language) else ""
