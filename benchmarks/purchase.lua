@@ -25,7 +25,7 @@ end
 function request()
   local ticket = tickets[position % #tickets + 1]
   position = position + 1
-  return wrk.format('POST', nil, head, '{"ticket":"' .. ticket .. '","quantity":1}')
+  return wrk.format('POST', nil, head, '{"ticket":"' .. ticket .. '","quantity":1,"attempt":1}')
 end
 
 function done(summary)

@@ -35,6 +35,7 @@ from orders.errors import (
     UnknownProvider,
 )
 from seckill import errors
+from seckill.links import status_url
 
 
 def _live_order(order: errors.LiveOrder) -> dict[str, Any]:
@@ -43,6 +44,11 @@ def _live_order(order: errors.LiveOrder) -> dict[str, Any]:
         "state": order.state,
         "pay_by": order.pay_by_at.isoformat() if order.pay_by_at else None,
     }
+
+
+def _where_to_ask(error: errors.SoldOut | errors.Ended | errors.TicketExpired) -> dict[str, Any]:
+    """Who has lost a reply asks there before he believes this one."""
+    return {"status_url": status_url(error.order_no)} if error.order_no else {}
 
 
 def _no_extras(_error: Any) -> dict[str, Any]:
@@ -61,7 +67,9 @@ class Answer:
 
 
 ANSWERS: Mapping[type[Exception], Answer] = {
-    errors.SoldOut: Answer(status=HTTPStatus.CONFLICT, code="sold_out", title=_("Everything is taken.")),
+    errors.SoldOut: Answer(
+        status=HTTPStatus.CONFLICT, code="sold_out", title=_("Everything is taken."), extras=_where_to_ask
+    ),
     errors.NotEnoughLeft: Answer(
         status=HTTPStatus.CONFLICT,
         code="not_enough_left",
@@ -87,9 +95,12 @@ ANSWERS: Mapping[type[Exception], Answer] = {
     errors.Conflict: Answer(
         status=HTTPStatus.CONFLICT, code="conflict", title=_("This ticket was already used for another quantity.")
     ),
-    errors.Ended: Answer(status=HTTPStatus.GONE, code="ended", title=_("The sale is over.")),
+    errors.Ended: Answer(status=HTTPStatus.GONE, code="ended", title=_("The sale is over."), extras=_where_to_ask),
     errors.TicketExpired: Answer(
-        status=HTTPStatus.GONE, code="ticket_expired", title=_("This ticket has expired; please ask for a new one.")
+        status=HTTPStatus.GONE,
+        code="ticket_expired",
+        title=_("This ticket has expired; please ask for a new one."),
+        extras=_where_to_ask,
     ),
     errors.PriceChanged: Answer(
         status=HTTPStatus.CONFLICT,

@@ -22,6 +22,7 @@ from django.conf import settings
 from django.db import close_old_connections
 from django.urls import reverse
 from django.utils import translation
+from rest_framework.exceptions import APIException
 from structlog.contextvars import bind_contextvars, unbind_contextvars
 
 from config.api import Told, told
@@ -45,6 +46,7 @@ JSON = "application/json"
 # What clients say of the JSON they send and want; other spellings of the same are Django's to understand.
 SENT = frozenset({JSON, f"{JSON}; charset=utf-8", f"{JSON};charset=utf-8", f"{JSON};charset=UTF-8"})
 WANTED = frozenset({None, "*/*", JSON, f"{JSON}, */*", f"{JSON}, text/plain, */*"})
+LENGTH = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)
 ORDER_NO = re.compile(r"([0-9a-z-]{1,64})/", re.ASCII)
 REASONS = {int(status): f"{status.value} {status.phrase}" for status in HTTPStatus}
 
@@ -103,23 +105,29 @@ class FastLane:
 
 
 def _purchase_of(environ: "WSGIEnvironment") -> Callable[[], Answer] | None:
-    length = environ.get("CONTENT_LENGTH", "")
-    if environ.get("CONTENT_TYPE") not in SENT or not (length.isascii() and length.isdigit()):
-        return None
-    if not 0 < len(length) <= 4 or int(length) > BODY_BYTES_MAX:
-        return None
-    raw = environ["wsgi.input"].read(int(length))
-    environ["wsgi.input"] = io.BytesIO(raw)
-    try:
-        body = parse_body(raw)
-    except Exception:  # noqa: BLE001  Django says what is wrong with it
-        return None
-    ticket, quantity = body.get("ticket"), body.get("quantity")
-    if type(ticket) is not str or type(quantity) is not int or not 0 < quantity <= LIMITS.quantity_max:
+    """Take a body in which each field is plainly right; Django says what is wrong with any other."""
+    body = _body_of(environ)
+    ticket, quantity, attempt = body.get("ticket"), body.get("quantity"), body.get("attempt", 2)
+    if type(ticket) is not str or type(quantity) is not int or type(attempt) is not int:
         return None
     if not 0 < len(ticket) <= TICKET_LENGTH_MAX or not ticket.isascii() or not ticket.isprintable():
         return None
-    return partial(_purchase, ticket=ticket, quantity=quantity)
+    if not 0 < quantity <= LIMITS.quantity_max or not 0 < attempt <= api.ATTEMPT_MAX:
+        return None
+    return partial(_purchase, ticket=ticket, quantity=quantity, is_first=attempt == 1)
+
+
+def _body_of(environ: "WSGIEnvironment") -> dict[str, Any]:
+    """Read a body of JSON, and put it back; nothing where it is of another kind, or longer than any call."""
+    length: str = environ.get("CONTENT_LENGTH", "")
+    if environ.get("CONTENT_TYPE") not in SENT or LENGTH.fullmatch(length) is None or int(length) > BODY_BYTES_MAX:
+        return {}
+    raw = environ["wsgi.input"].read(int(length))
+    environ["wsgi.input"] = io.BytesIO(raw)
+    try:
+        return parse_body(raw)
+    except APIException:
+        return {}
 
 
 def _poll_of(environ: "WSGIEnvironment", rest: str) -> Callable[[], Answer] | None:
@@ -130,10 +138,10 @@ def _poll_of(environ: "WSGIEnvironment", rest: str) -> Callable[[], Answer] | No
     return partial(_poll, order_no=match[1], header=header)
 
 
-def _purchase(*, ticket: str, quantity: int) -> Answer:
+def _purchase(*, ticket: str, quantity: int, is_first: bool) -> Answer:
     """As ``PurchasesView.post``."""
     throttle_in_process(scope="purchase", key=ticket)
-    accepted = purchase(ticket=ticket, quantity=quantity)
+    accepted = purchase(ticket=ticket, quantity=quantity, is_first=is_first)
     body = _accepted_text().replace(NUMBER, accepted.order_no)
     return Answer(status=202, body=body.encode(), headers=_SAID)
 

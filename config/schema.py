@@ -37,6 +37,10 @@ class ProblemOutput(serializers.Serializer[None]):
     errors = serializers.DictField(  # type: ignore[assignment]  # no attribute: a serializer's fields are taken out
         required=False, help_text="What is wrong, by the name of the field."
     )
+    status_url = serializers.CharField(
+        required=False,
+        help_text="With `sold_out`, `ended` and `ticket_expired` of a purchase: ask there once after a lost reply.",
+    )
     units_left = serializers.IntegerField(required=False, help_text="With `not_enough_left`.")
     units_held = serializers.IntegerField(required=False, help_text="With `limit_reached`.")
     orders = LiveOrderOutput(many=True, required=False, help_text="With `limit_reached`: the asker's own.")

@@ -1,12 +1,10 @@
 """The buyers' API: ticket, purchase, poll. Thin: read the request, one domain call, write the answer."""
 
-from functools import cache
 from http import HTTPStatus
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils import timezone
 from rest_framework import serializers
 from rest_framework.authentication import BaseAuthentication
@@ -29,12 +27,14 @@ from seckill.challenges import PROOF_LENGTH_MAX, ChallengeKind, waiting_pass_for
 from seckill.conf import LIMITS
 from seckill.errors import TicketInvalid, UnknownOrder
 from seckill.holdings import Holding, open_purchases
+from seckill.links import status_url
 from seckill.polling import PurchaseState, PurchaseStatus, purchase_status
 from seckill.purchase import Accepted, purchase
 from seckill.tickets import TICKET_LENGTH_MAX, HeldReservation, Wish, item_with_sale, read_ticket, ticket_for
 
 TICKET_SCHEME = "Ticket "
 UNKNOWN_RETRY_SECONDS = 2
+ATTEMPT_MAX = 1_000_000
 
 
 class PurchaseInput(serializers.Serializer[None]):
@@ -42,6 +42,12 @@ class PurchaseInput(serializers.Serializer[None]):
 
     ticket = TextField(max_length=TICKET_LENGTH_MAX, trim_whitespace=False)
     quantity = WholeNumberField(min_value=1, max_value=LIMITS.quantity_max)
+    attempt = WholeNumberField(
+        min_value=1,
+        max_value=ATTEMPT_MAX,
+        required=False,
+        help_text="1 where the ticket is sent for the first time, more for a repeat. Left out: a repeat.",
+    )
 
 
 class TicketInput(serializers.Serializer[None]):
@@ -183,7 +189,11 @@ class PurchasesView(ApiView):
         body = PurchaseInput(data=request.data)
         body.is_valid(raise_exception=True)
         throttle_in_process(scope="purchase", key=body.validated_data["ticket"])
-        accepted = purchase(ticket=body.validated_data["ticket"], quantity=body.validated_data["quantity"])
+        accepted = purchase(
+            ticket=body.validated_data["ticket"],
+            quantity=body.validated_data["quantity"],
+            is_first=body.validated_data.get("attempt") == 1,
+        )
         return private(accepted_body(accepted), status=HTTPStatus.ACCEPTED)
 
 
@@ -244,16 +254,6 @@ def _asker(request: Request, order_no: str) -> int:
     if not request.user.is_authenticated:
         raise UnknownOrder
     return int(request.user.pk)
-
-
-@cache
-def _purchases_url() -> str:
-    return reverse("purchase")
-
-
-def status_url(order_no: str) -> str:
-    """Return where an order number is asked about."""
-    return f"{_purchases_url()}{order_no}/"
 
 
 def accepted_body(accepted: Accepted) -> dict[str, Any]:

@@ -15,8 +15,11 @@ class PurchaseRefused(SeckillError):
     """Base of the answers to a purchase that reserve nothing."""
 
 
+@dataclass
 class SoldOut(PurchaseRefused):
-    """Raised when no unit is left."""
+    """Raised when no unit is left; ``order_no`` is the ticket's, where there is one."""
+
+    order_no: str = ""
 
 
 @dataclass
@@ -50,8 +53,11 @@ class NotStarted(PurchaseRefused):
     opens_in_ms: int
 
 
+@dataclass
 class Ended(PurchaseRefused):
-    """Raised from the very millisecond at which the sale closes."""
+    """Raised from the very millisecond at which the sale closes; ``order_no`` is the ticket's, where there is one."""
+
+    order_no: str = ""
 
 
 class Paused(PurchaseRefused):
@@ -78,8 +84,11 @@ class TicketInvalid(PurchaseRefused):
     """Raised when a ticket was not signed here, or was changed."""
 
 
+@dataclass
 class TicketExpired(PurchaseRefused):
-    """Raised when an unused ticket has outlived its sale."""
+    """Raised when an unused ticket has outlived its sale; ``order_no`` is its own."""
+
+    order_no: str = ""
 
 
 class PriceChanged(PurchaseRefused):

@@ -24,6 +24,7 @@ from seckill.gate.codes import ReserveCode
 from seckill.holdings import live_orders
 from seckill.models import FlashSale, Reservation
 from seckill.order_numbers import bucket_of
+from seckill.shut import shut_items
 from seckill.states import SaleState
 from seckill.tally import tally
 from seckill.tickets import TicketClaims, read_ticket
@@ -36,13 +37,26 @@ class Accepted:
     order_no: str
 
 
-def purchase(*, ticket: str, quantity: int) -> Accepted:
+def purchase(*, ticket: str, quantity: int, is_first: bool = False) -> Accepted:
     """Reserve ``quantity`` units with a ticket, once, however often it is called.
 
     Raises a ``PurchaseRefused``. After ``GateUnavailable`` the outcome may be unknown, and the
-    same ticket may be sent again.
+    same ticket may be sent again. Only a call that says that it is the ticket's first may be
+    refused without a look at Redis: any other may be the repeat of one that was accepted.
     """
-    return reserve(claims=read_ticket(ticket), quantity=quantity)
+    claims = read_ticket(ticket)
+    if is_first:
+        _require_not_shut(claims)
+    return reserve(claims=claims, quantity=quantity)
+
+
+def _require_not_shut(claims: TicketClaims) -> None:
+    """Refuse what the script has refused to somebody within the last half second; see ``shut``."""
+    bucket = bucket_of(claims.order_no)
+    code = shut_items.look_up((bucket, claims.item_id))
+    if code is not None:
+        tally.count(pool_id=bucket.pool_id, item_id=claims.item_id, code=code)
+        raise _refusal(code=code, number=0, order_no=claims.order_no)
 
 
 def reserve(*, claims: TicketClaims, quantity: int) -> Accepted:
@@ -71,7 +85,9 @@ def reserve(*, claims: TicketClaims, quantity: int) -> Accepted:
     if reply.code is ReserveCode.LIMIT_REACHED:
         orders = live_orders(pool_id=bucket.pool_id, buyer_id=claims.buyer_id)
         raise LimitReached(units_held=reply.number, orders=orders)
-    raise _refusal(code=reply.code, number=reply.number, pool_id=bucket.pool_id)
+    if reply.code is ReserveCode.ENDED or (reply.code is ReserveCode.SOLD_OUT and reply.number == 0):
+        shut_items.note((bucket, claims.item_id), reply.code)
+    raise _refusal(code=reply.code, number=reply.number, order_no=claims.order_no)
 
 
 def _is_known(*, claims: TicketClaims, quantity: int) -> bool:
@@ -85,35 +101,39 @@ def _is_known(*, claims: TicketClaims, quantity: int) -> bool:
     return row is not None
 
 
-def _refusal(*, code: ReserveCode, number: int, pool_id: int) -> PurchaseRefused:
+def _refusal(*, code: ReserveCode, number: int, order_no: str) -> PurchaseRefused:
     match code:
-        case ReserveCode.SOLD_OUT:
-            return NotEnoughLeft(units_left=number) if number > 0 else SoldOut()
+        case ReserveCode.SOLD_OUT if number > 0:
+            return NotEnoughLeft(units_left=number)
         case ReserveCode.LIMIT_REACHED:
             return LimitReached(units_held=number)
         case ReserveCode.NOT_STARTED:
             return NotStarted(opens_in_ms=number)
         case ReserveCode.NOT_PREHEATED:
-            return _missing_bucket(pool_id)
-        case _:
-            return _PLAIN[code]()
+            return _missing_bucket(order_no)
+        case ReserveCode.SOLD_OUT | ReserveCode.ENDED | ReserveCode.TICKET_EXPIRED:
+            return _FINAL[code](order_no)
+    return _PLAIN[code]()
 
 
-def _missing_bucket(pool_id: int) -> PurchaseRefused:
+def _missing_bucket(order_no: str) -> PurchaseRefused:
     """Tell a lost Redis (an outage) from a sale that is not, or no longer, in Redis."""
-    state = FlashSale.objects.filter(pools=pool_id).values_list("state", flat=True).first()
+    state = FlashSale.objects.filter(pools=bucket_of(order_no).pool_id).values_list("state", flat=True).first()
     if state == SaleState.PREHEATED:
         return GateUnavailable("Redis has lost the bucket")
-    return Ended() if state in {SaleState.ARCHIVING, SaleState.ARCHIVED} else NotPreheated()
+    return Ended(order_no) if state in {SaleState.ARCHIVING, SaleState.ARCHIVED} else NotPreheated()
 
 
-_PLAIN: dict[ReserveCode, type[PurchaseRefused]] = {
+_FINAL: dict[ReserveCode, type[SoldOut | Ended | TicketExpired]] = {
+    ReserveCode.SOLD_OUT: SoldOut,
     ReserveCode.ENDED: Ended,
+    ReserveCode.TICKET_EXPIRED: TicketExpired,
+}
+_PLAIN: dict[ReserveCode, type[PurchaseRefused]] = {
     ReserveCode.PAUSED: Paused,
     ReserveCode.BUSY: Busy,
     ReserveCode.UNAVAILABLE: GateUnavailable,
     ReserveCode.BAD_QUANTITY: BadQuantity,
     ReserveCode.CONFLICT: Conflict,
-    ReserveCode.TICKET_EXPIRED: TicketExpired,
     ReserveCode.PRICE_CHANGED: PriceChanged,
 }

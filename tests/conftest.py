@@ -15,6 +15,7 @@ from benchmarks.servers import PrivateServers
 from rest.memory import forget_everything
 from rest.throttles import second_counts
 from seckill.gate.connection import forget_connections, raw_client
+from seckill.shut import shut_items
 from tests.plugin import running_servers
 from tests.support.broker import empty_queues
 
@@ -71,6 +72,7 @@ def stores(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterato
         get_redis_connection("default").flushdb()
         empty_queues()
         second_counts.forget()
+        shut_items.forget()
         forget_everything()
         yield
         _empty_tables()

@@ -12,7 +12,7 @@ from seckill.models import FlashSale, SaleItem
 from seckill.order_numbers import new_order_number
 from seckill.pausing import pause_item, resume_item
 from seckill.settlement import settle_bucket
-from seckill.tickets import sign_ticket
+from seckill.tickets import read_ticket, sign_ticket
 from tests.support.api import PURCHASES, Answer, post_purchase, post_raw, read, refusal
 from tests.support.shop import Shop, buy, make_buyers, make_sale, make_tickets, open_sale, ticket_of
 from tests.support.state import dump, numbers
@@ -72,7 +72,7 @@ def test_sold_out() -> None:
     post_purchase(ticket=first)
     answer = post_purchase(ticket=second)
     assert refusal(answer) == (409, "sold_out")
-    assert facts(answer) == {}
+    assert facts(answer) == {"status_url": f"{PURCHASES}{read_ticket(second).order_no}/"}
 
 
 def test_not_enough_left() -> None:

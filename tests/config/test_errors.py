@@ -87,15 +87,18 @@ from seckill.errors import (
 )
 from seckill.gate.codes import ReserveCode
 from seckill.models import FlashSale
+from seckill.order_numbers import new_order_number
 from seckill.purchase import _refusal
 from tests.support.shop import make_sale
 
 BASES = {AccountError, SeckillError, PurchaseRefused, InventoryError, OrderError}
+NUMBER = "7-0-aaaaaaaaaaaaaaaa"
 UNTIL = datetime(2026, 6, 18, 12, 0, tzinfo=UTC)
 
 # An error, its status and code, what else the body says, and the seconds to wait, if waiting helps.
 TOLD: list[tuple[Exception, int, str, dict[str, Any], str | None]] = [
     (SoldOut(), 409, "sold_out", {}, None),
+    (SoldOut(NUMBER), 409, "sold_out", {"status_url": "/api/v1/purchases/7-0-aaaaaaaaaaaaaaaa/"}, None),
     (NotEnoughLeft(units_left=2), 409, "not_enough_left", {"units_left": 2}, None),
     (LimitReached(units_held=1), 409, "limit_reached", {"units_held": 1, "orders": []}, None),
     (
@@ -254,14 +257,14 @@ REFUSALS = {
 
 def test_every_refusal_of_the_gate_has_an_answer() -> None:
     codes = [code for code in ReserveCode if code <= 0]
-    assert {code: type(_refusal(code=code, number=0, pool_id=1)) for code in codes} == REFUSALS
+    assert {code: type(_refusal(code=code, number=0, order_no=NUMBER)) for code in codes} == REFUSALS
     assert set(REFUSALS.values()) <= set(ANSWERS)
 
 
 def test_the_gate_s_number_goes_with_the_refusal() -> None:
-    left = _refusal(code=ReserveCode.SOLD_OUT, number=2, pool_id=1)
-    held = _refusal(code=ReserveCode.LIMIT_REACHED, number=3, pool_id=1)
-    early = _refusal(code=ReserveCode.NOT_STARTED, number=4, pool_id=1)
+    left = _refusal(code=ReserveCode.SOLD_OUT, number=2, order_no=NUMBER)
+    held = _refusal(code=ReserveCode.LIMIT_REACHED, number=3, order_no=NUMBER)
+    early = _refusal(code=ReserveCode.NOT_STARTED, number=4, order_no=NUMBER)
     assert (left, held, early) == (NotEnoughLeft(units_left=2), LimitReached(units_held=3), NotStarted(opens_in_ms=4))
 
 
@@ -279,5 +282,5 @@ def test_a_bucket_that_is_missing_is_told_from_one_that_was_never_there(state: s
     """Law 6: a sale that Redis has lost is an outage, not "not preheated"."""
     shop = make_sale()
     FlashSale.objects.update(state=state)
-    error = _refusal(code=ReserveCode.NOT_PREHEATED, number=0, pool_id=shop.pool.pk)
+    error = _refusal(code=ReserveCode.NOT_PREHEATED, number=0, order_no=new_order_number(shop.bucket))
     assert type(error) is kind

@@ -153,11 +153,12 @@ export class Panel {
     if (!isEnabled(this.button) || this.mode !== "ready") return;
     this.coolUntil = performance.now() + COOL_MS;
     const { ticket, orderNo } = this.ticket;
-    this.#send({ ticket, orderNo, quantity: Number(this.quantity.value), at: now() });
+    this.#send({ ticket, orderNo, quantity: Number(this.quantity.value), at: now(), isRepeat: false });
   }
 
   async #send(purchase) {
-    remember(this.item, purchase);
+    // Whatever is read from there after a reload is a repeat.
+    remember(this.item, { ...purchase, isRepeat: true });
     this.#busy();
     const end = await buy({ ...purchase, tell: (key) => this.#tell(key) });
     await this.#end(end, purchase);

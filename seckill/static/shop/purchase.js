@@ -14,15 +14,16 @@ const BUGS_MAX = 2;
 // What a shop says to one who has nothing; told to one whose purchase is in doubt, it is looked up before it is believed.
 const FINAL = new Set(["sold_out", "not_enough_left", "limit_reached", "ended", "ticket_expired", "price_changed"]);
 
-/** Send a ticket until its fate is known. */
-export async function buy({ ticket, orderNo, quantity, tell }) {
-  let isInDoubt = false;
+/** Send a ticket until its fate is known; `isRepeat` unless it was never sent before. */
+export async function buy({ ticket, orderNo, quantity, tell, isRepeat = true }) {
+  let isInDoubt = isRepeat;
   let bugs = 0;
   tell("sending");
   for (;;) {
     let answer;
     try {
-      answer = await call("POST", "/purchases/", { body: { ticket, quantity } });
+      // A repeat is answered by the gate itself, never from what a process remembers of the item.
+      answer = await call("POST", "/purchases/", { body: { ticket, quantity, attempt: isInDoubt ? 2 : 1 } });
     } catch (error) {
       if (!(error instanceof Lost)) throw error;
       isInDoubt = true;
