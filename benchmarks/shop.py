@@ -1,5 +1,7 @@
 """The shop's own processes, Granian, one Celery worker and beat, run against servers that are there already."""
 
+import json
+import shutil
 import socket
 import sys
 from collections.abc import Mapping
@@ -64,7 +66,12 @@ class Shop:
             for old_log in self._directory.glob("*.log"):
                 old_log.unlink()
             # Below INFO nobody says that he is ready.
-            environment = {**self._environment, "LOG_LEVEL": "INFO", "PUBLIC_URL": f"http://{HOST}:{port}"}
+            environment = {
+                **self._environment,
+                "LOG_LEVEL": "INFO",
+                "PUBLIC_URL": f"http://{HOST}:{port}",
+                "PROMETHEUS_MULTIPROC_DIR": str(self._fresh_counts()),
+            }
             programs = _programs(directory=self._directory, environment=environment, port=port)
             self._servers = {program.log.stem: Server(program=program) for program in programs}
             self._held = entering.pop_all()
@@ -76,6 +83,13 @@ class Shop:
                 self.stop()
             finally:
                 self.kill()
+
+    def _fresh_counts(self) -> Path:
+        """Return an empty directory for what the processes count."""
+        counts = self._directory / "counts"
+        shutil.rmtree(counts, ignore_errors=True)
+        counts.mkdir()
+        return counts
 
     @property
     def web(self) -> Server:
@@ -154,12 +168,13 @@ def _programs(*, directory: Path, environment: Mapping[str, str], port: int) -> 
 
 
 def _is_healthy(*, port: int) -> bool:
-    """Tell whether the shop answers and reaches its servers."""
+    """Tell whether the shop answers and reaches all its servers."""
     connection = HTTPConnection(HOST, port, timeout=HEALTH_TIMEOUT_SECONDS)
     try:
-        connection.request("GET", "/healthz")
-        return connection.getresponse().status == 200
-    except (OSError, HTTPException):
+        connection.request("GET", "/readyz")
+        answer = json.loads(connection.getresponse().read())
+        return bool(answer["status"] == "ready")
+    except (OSError, HTTPException, ValueError, LookupError):
         return False
     finally:
         connection.close()

@@ -1,4 +1,7 @@
-"""What holds for every request: it has an id, and below ``/api/`` every answer has the API's form."""
+"""What holds for every request: it has an id, and below ``/api/`` every answer has the API's form.
+
+Machines that watch over the process are answered before anything else: they call it by any name, over plain HTTP.
+"""
 
 import re
 import uuid
@@ -9,12 +12,15 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils import translation
 from structlog.contextvars import bound_contextvars
 
+from config.exposition import may_read, metrics
+from config.health import livez, readyz
 from config.problems import CONTENT_TYPE, foreign_answer, plain_problem
 from rest.parsers import BODY_BYTES_MAX
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
 API_PREFIX = "/api/"
+METRICS_PATH = "/metrics"
 REQUEST_ID = "X-Request-Id"
 # What a client or a proxy may name its request: nothing that could forge a line of the log or fill it.
 REQUEST_ID_FORM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{7,63}", re.ASCII)
@@ -32,6 +38,20 @@ def request_ids(get_response: GetResponse) -> GetResponse:
             response = get_response(request)
         response[REQUEST_ID] = request_id
         return response
+
+    return middleware
+
+
+def for_machines(get_response: GetResponse) -> GetResponse:
+    """Answer who balances, restarts and measures, whatever name of the host he uses."""
+    probes = {"/livez": livez, "/readyz": readyz}
+
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        if (probe := probes.get(request.path_info)) is not None:
+            return probe(request)
+        if request.path_info == METRICS_PATH and may_read(request):
+            return metrics(request)
+        return get_response(request)
 
     return middleware
 

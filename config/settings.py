@@ -14,6 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+import metrics  # noqa: F401  decides where processes count, before the library is imported
 from seckill.gate.handshake import learn_run_id
 
 django_stubs_ext.monkeypatch()
@@ -56,6 +57,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "config.middleware.request_ids",
+    "config.middleware.for_machines",
     "config.middleware.api_answers",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -333,6 +335,9 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
+# Beat writes down what it has sent every so many tasks, about ten seconds, instead of every three minutes: that is how
+# one sees that it lives.
+CELERY_BEAT_SYNC_EVERY = 40
 CELERY_TIMEZONE = TIME_ZONE
 
 # True lets the one person of a small shop decide on his own requests; every entry says so then.
@@ -377,6 +382,15 @@ PAYMENT_PROVIDERS = {
     **env.dict("PAYMENT_PROVIDERS", default={}),
     **({"sandbox": "orders.providers.sandbox.provider.SandboxProvider"} if SANDBOX else {}),
 }
+
+# Who may read /metrics: a bearer token, or callers from some networks ("10.0.0.0/8"); by default nobody.
+METRICS_TOKEN = env.str("METRICS_TOKEN", default="")
+METRICS_ADDRESSES = env.list("METRICS_ADDRESSES", default=[])
+# Where a worker of a host without a web process answers /metrics itself; 0: it does not.
+METRICS_PORT = env.int("METRICS_PORT", default=0)
+METRICS_HOST = env.str("METRICS_HOST", default="127.0.0.1")
+# One purchase in so many is timed stage by stage; 0: none.
+STAGE_SAMPLE_ONE_IN = env.int("STAGE_SAMPLE_ONE_IN", default=50)
 
 LOGGING = {
     "version": 1,

@@ -9,7 +9,6 @@ from drf_spectacular.views import SpectacularRedocView, SpectacularSwaggerSplitV
 
 from accounts.pages import counted
 from config.documents import SchemaView
-from config.health import health
 
 # The readers of the schema style themselves and search in a worker; they show nothing of anybody.
 for_readers = csp_update({"style-src": ["'unsafe-inline'"], "worker-src": ["blob:"]})
@@ -33,7 +32,6 @@ urlpatterns = [
     path("api/v1/schema/", SchemaView.as_view(), name="schema"),
     path("api/v1/docs/", swagger_ui, name="swagger-ui"),
     path("api/v1/redoc/", redoc, name="redoc"),
-    path("healthz", health, name="health"),
 ]
 
 if settings.SANDBOX:

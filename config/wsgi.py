@@ -8,8 +8,9 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 django_application = get_wsgi_application()
 
-from config.checks import require_sound_servers  # noqa: E402  the apps must be loaded first
-from config.lane import with_fast_lane  # noqa: E402  as well
+from config.lane import with_fast_lane  # noqa: E402  the apps must be loaded first
+from config.start import start_web  # noqa: E402  as well
+from config.timing import with_stage_times  # noqa: E402  as well
 
-require_sound_servers()
-application = with_fast_lane(django_application)
+start_web()
+application = with_stage_times(with_fast_lane(django_application))

@@ -141,6 +141,31 @@ def open_honours(*, count_max: int) -> list[OpenHonour]:
     return [OpenHonour(honour_id=pk, closed_number=closed, number=number) for pk, closed, number in found]
 
 
+@dataclass(frozen=True, kw_only=True)
+class MoneyDue:
+    """What the shop owes: payments whose refund nobody has begun, refunds under way, and the oldest return due."""
+
+    refunds_due: int
+    refunds_under_way: int
+    oldest_return_due_at: datetime | None
+
+
+def money_due() -> MoneyDue:
+    """Count what is owed, by indexes."""
+    returns = Order.objects.filter(units_due_at__isnull=False).order_by("units_due_at")
+    return MoneyDue(
+        refunds_due=Payment.objects.filter(state=PaymentState.REFUND_DUE).count(),
+        refunds_under_way=Refund.objects.filter(due_at__isnull=False).count(),
+        oldest_return_due_at=returns.values_list("units_due_at", flat=True).first(),
+    )
+
+
+def closing_times(*, numbers: Sequence[str]) -> dict[str, datetime]:
+    """When orders were closed, by number; open ones are left out."""
+    rows = Order.objects.filter(number__in=numbers, closed_at__isnull=False).values_list("number", "closed_at")
+    return {number: closed_at for number, closed_at in rows if closed_at is not None}
+
+
 def _for_buyer(buyer_id: int) -> QuerySet[Order]:
     rows = Order.objects.filter(buyer_id=buyer_id).select_related("sku__product")
     return rows.prefetch_related("payments__refunds")

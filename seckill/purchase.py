@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass
 
+from metrics import stages
+from metrics.stages import Stage
 from seckill import wakeups
+from seckill.answer_counts import count_answer
 from seckill.errors import (
     BadQuantity,
     Busy,
@@ -44,10 +47,18 @@ def purchase(*, ticket: str, quantity: int, is_first: bool = False) -> Accepted:
     same ticket may be sent again. Only a call that says that it is the ticket's first may be
     refused without a look at Redis: any other may be the repeat of one that was accepted.
     """
-    claims = read_ticket(ticket)
-    if is_first:
-        _require_not_shut(claims)
-    return reserve(claims=claims, quantity=quantity)
+    stages.mark(Stage.RECEIVE)
+    try:
+        claims = read_ticket(ticket)
+        stages.mark(Stage.TICKET)
+        if is_first:
+            _require_not_shut(claims)
+        accepted = reserve(claims=claims, quantity=quantity)
+    except PurchaseRefused as refusal:
+        count_answer(refusal)
+        raise
+    count_answer(None)
+    return accepted
 
 
 def _require_not_shut(claims: TicketClaims) -> None:
@@ -75,9 +86,11 @@ def reserve(*, claims: TicketClaims, quantity: int) -> Accepted:
         price=claims.price,
         ticket_expires_ms=claims.expires_ms,
     )
+    stages.mark(Stage.REDIS)
     tally.count(pool_id=bucket.pool_id, item_id=claims.item_id, code=reply.code)
     if reply.is_wake_up_wanted:
         wakeups.request(bucket)
+    stages.mark(Stage.PUBLISH)
     if reply.code in {ReserveCode.RESERVED, ReserveCode.ALREADY_YOURS}:
         return Accepted(order_no=claims.order_no)
     if reply.code in {ReserveCode.NOT_PREHEATED, ReserveCode.ENDED} and _is_known(claims=claims, quantity=quantity):

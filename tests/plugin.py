@@ -1,6 +1,7 @@
 """Starts each test process's private servers before Django reads its settings; loaded by ``-p tests.plugin``."""
 
 import os
+import shutil
 from collections.abc import Generator
 from pathlib import Path
 
@@ -31,7 +32,9 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
     else:
         _servers = PrivateServers(directory=ROOT / "var" / "test" / (worker or "main"), is_fresh=True, environ={})
         _servers.__enter__()
-        os.environ.update(_servers.environment(), SANDBOX="1")
+        counts = ROOT / "var" / "test" / (worker or "main") / "counts"
+        shutil.rmtree(counts, ignore_errors=True)
+        os.environ.update(_servers.environment(), SANDBOX="1", PROMETHEUS_MULTIPROC_DIR=str(counts))
     return (yield)
 
 

@@ -224,7 +224,7 @@ def test_a_redis_that_does_not_tell_who_it_is_sells_nothing(settings: Settings, 
     url = f"redis://127.0.0.1:{servers.stock_redis.port}/3"
     point(settings, "stock", url, connection_class=NamelessConnection)
     with pytest.raises(GateUnavailable, match="does not tell its run id"):
-        gate.ping()
+        gate.rehearse()
 
 
 def test_a_managed_redis_that_forbids_the_question_only_warns(

@@ -138,7 +138,7 @@ def test_titles_are_in_the_language_asked_for_and_codes_are_not() -> None:
 
 def test_a_request_keeps_the_id_it_brings() -> None:
     for given in ("a" * 8, "a" * 64, "0f.A_b-C9", "01890a5d-ac96-774b-bcce-b302099a8057"):
-        assert Client().get("/healthz", headers={"X-Request-Id": given})["X-Request-Id"] == given
+        assert Client().get("/livez", headers={"X-Request-Id": given})["X-Request-Id"] == given
 
 
 def test_an_id_that_could_harm_the_log_is_replaced() -> None:
@@ -153,7 +153,7 @@ def test_an_id_that_could_harm_the_log_is_replaced() -> None:
         "票票票票票票票票",
         "aaaaaaaaé",
     ):
-        made = Client().get("/healthz", headers={"X-Request-Id": given})["X-Request-Id"]
+        made = Client().get("/livez", headers={"X-Request-Id": given})["X-Request-Id"]
         assert made != given
         assert len(made) == 32
 
@@ -194,7 +194,7 @@ def test_other_origins_are_let_in_by_name_only(settings: Settings) -> None:
     assert Client().options(PURCHASES, headers=asked)["Access-Control-Allow-Methods"] == "GET, HEAD, POST"
     other = {**asked, "Origin": "https://evil.example"}
     assert not Client().get("/api/v1/time/", headers=other).has_header("Access-Control-Allow-Origin")
-    assert not Client().get("/healthz", headers=asked).has_header("Access-Control-Allow-Origin")
+    assert not Client().get("/livez", headers=asked).has_header("Access-Control-Allow-Origin")
 
 
 def test_time() -> None:
