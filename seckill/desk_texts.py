@@ -29,10 +29,8 @@ TEXTS: Mapping[str, StrOrPromise] = {
     "per_second": _("{number}/s"),
     "of_units": _("of {units}"),
     "in_all": _("{number} in all"),
-    "unknown": _("unknown"),
-    "paused": _("paused"),
     # Gates.
-    "gate_open": _("open"),
+    "gate_open": _("open to buyers"),
     "gate_frozen": _("frozen: a rebuild is needed or under way"),
     "gate_sealed": _("sealed for the archive"),
     "gate_missing": _("not to be seen in Redis"),

@@ -8,8 +8,11 @@ from django.db import connection
 
 from seckill.sampling import QUIET_SECONDS
 
-# A line of an hour has 720 points.
+# A line of an hour has 720 points. What tells more of the last minutes has finer ones; below two seconds the beats of
+# the sampler and of the tallies would show as waves.
 SLOT_SECONDS = 5
+FINE_SLOT_SECONDS = 2
+FINE_UP_TO = timedelta(minutes=5)
 HOUR = timedelta(hours=1)
 # Without a sample for so long, nobody looked: the line has a gap there.
 GAP_SECONDS = 2 * QUIET_SECONDS
@@ -52,28 +55,37 @@ class Slot:
     totals: Mapping[str, int]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """When the first slot begins, how many there are, and how many seconds each lasts."""
+
+    begins_at: datetime
+    slots: int
+    seconds: int
+
+
 def history(*, item_ids: Sequence[int], until: datetime, lasts: timedelta = HOUR) -> Series:
     """Return the lines of some items together, over so long until now; slots begin at whole multiples."""
-    slots = int(lasts.total_seconds()) // SLOT_SECONDS
-    end = int(until.timestamp()) // SLOT_SECONDS * SLOT_SECONDS + SLOT_SECONDS
-    begins_at = datetime.fromtimestamp(end - slots * SLOT_SECONDS, tz=until.tzinfo)
-    # A slot before the first, so that the first has what to be compared with.
-    before = GAP_SECONDS // SLOT_SECONDS
-    found = _read(item_ids=item_ids, begins_at=begins_at - timedelta(seconds=GAP_SECONDS), slots=slots + before)
-    lines = [_lines(of_slot=of_slot, slots=slots + before) for of_slot in found.values()]
+    seconds = FINE_SLOT_SECONDS if lasts <= FINE_UP_TO else SLOT_SECONDS
+    end = int(until.timestamp()) // seconds * seconds + seconds
+    # Some slots before the first, so that the first has what to be compared with.
+    before, shown = GAP_SECONDS // seconds, int(lasts.total_seconds()) // seconds
+    begins_at = datetime.fromtimestamp(end - shown * seconds, tz=until.tzinfo)
+    grid = Grid(begins_at=begins_at - timedelta(seconds=before * seconds), slots=before + shown, seconds=seconds)
+    lines = [_lines(of_slot=of_slot, grid=grid) for of_slot in _read(item_ids=item_ids, grid=grid).values()]
     names = ("accepted", "sold_out", "refused", "left", "queued", "oldest_ms", "settle_ms")
-    together = {name: _together(name=name, lines=lines, slots=slots + before)[before:] for name in names}
-    return Series(begins_at=begins_at, slot_seconds=SLOT_SECONDS, **together)
+    together = {name: _together(name=name, lines=lines, grid=grid)[before:] for name in names}
+    return Series(begins_at=begins_at, slot_seconds=seconds, **together)
 
 
-def _read(*, item_ids: Sequence[int], begins_at: datetime, slots: int) -> dict[int, dict[int, Slot]]:
+def _read(*, item_ids: Sequence[int], grid: Grid) -> dict[int, dict[int, Slot]]:
     if not item_ids:
         return {}
-    ends_at = begins_at + timedelta(seconds=slots * SLOT_SECONDS)
+    begins_at, ends_at = grid.begins_at, grid.begins_at + timedelta(seconds=grid.slots * grid.seconds)
     times = [moment.replace(tzinfo=None) for moment in (begins_at, begins_at, ends_at)]  # stored in UTC
     found: dict[int, dict[int, Slot]] = {}
     with connection.cursor() as cursor:
-        cursor.execute(SLOTS, [times[0], SLOT_SECONDS, tuple(item_ids), times[1], times[2]])
+        cursor.execute(SLOTS, [times[0], grid.seconds, tuple(item_ids), times[1], times[2]])
         for item_id, slot, left, queued, oldest_ms, *totals in cursor.fetchall():
             found.setdefault(item_id, {})[int(slot)] = Slot(
                 left=left,
@@ -84,16 +96,16 @@ def _read(*, item_ids: Sequence[int], begins_at: datetime, slots: int) -> dict[i
     return found
 
 
-def _lines(*, of_slot: Mapping[int, Slot], slots: int) -> dict[str, list[float | None]]:
+def _lines(*, of_slot: Mapping[int, Slot], grid: Grid) -> dict[str, list[float | None]]:
     """The lines of one item: levels stay until they change, totals become rates, and a long silence is a gap."""
     lines: dict[str, list[float | None]] = {
         name: [] for name in ("accepted", "sold_out", "refused", "left", "queued", "oldest_ms", "settled", "waited_ms")
     }
     last: Slot | None = None
     seen_slot = 0
-    for number in range(slots):
+    for number in range(grid.slots):
         slot = of_slot.get(number)
-        is_silent = last is None or (number - seen_slot) * SLOT_SECONDS > GAP_SECONDS
+        is_silent = last is None or (number - seen_slot) * grid.seconds > GAP_SECONDS
         shown = (None if is_silent else last) if slot is None else slot
         if shown is None:
             last = None
@@ -114,14 +126,14 @@ def _grown(total: int, before: int) -> int:
     return total - before if total >= before else total
 
 
-def _together(*, name: str, lines: Sequence[Mapping[str, list[float | None]]], slots: int) -> list[float | None]:
+def _together(*, name: str, lines: Sequence[Mapping[str, list[float | None]]], grid: Grid) -> list[float | None]:
     if name == "settle_ms":
-        waited = _together(name="waited_ms", lines=lines, slots=slots)
-        settled = _together(name="settled", lines=lines, slots=slots)
+        waited = _together(name="waited_ms", lines=lines, grid=grid)
+        settled = _together(name="settled", lines=lines, grid=grid)
         return [round(w / s, 1) if w is not None and s else None for w, s in zip(waited, settled, strict=True)]
-    per = SLOT_SECONDS if name in {"accepted", "sold_out", "refused"} else 1
+    per = grid.seconds if name in {"accepted", "sold_out", "refused"} else 1
     line: list[float | None] = []
-    for number in range(slots):
+    for number in range(grid.slots):
         known = [value for of_item in lines if (value := of_item[name][number]) is not None]
         if not known:
             line.append(None)

@@ -1,10 +1,11 @@
 """The monitor's pages: which sales there are to watch, one sale live, and the numbers its script asks for.
 
-What a sale looks like is remembered for a second and its charts for four, so that ten operators cost a process as
+What a sale looks like is remembered for a second and its charts for two, so that ten operators cost a process as
 much as one.
 """
 
 from collections.abc import Callable
+from datetime import timedelta
 from functools import wraps
 from http import HTTPStatus
 from typing import Any
@@ -28,7 +29,9 @@ from seckill.monitor_json import Json, picture_json, series_json
 Page = Callable[..., HttpResponseBase]
 
 PICTURE_SECONDS = 1.0
-HISTORY_SECONDS = 4.0
+HISTORY_SECONDS = 2.0
+# What of the last hour the page offers to show.
+SPANS = {seconds: timedelta(seconds=int(seconds)) for seconds in ("300", "900", "3600")}
 _pictures: Memory[Json] = Memory(seconds=PICTURE_SECONDS, entries_max=50)
 _histories: Memory[Json] = Memory(seconds=HISTORY_SECONDS, entries_max=100)
 
@@ -78,11 +81,12 @@ def monitor_now(_request: HttpRequest, sale_id: int) -> HttpResponse:
 
 @watching
 def monitor_history(request: HttpRequest, sale_id: int) -> HttpResponse:
-    """Answer with the lines of the last hour, of all the sale's items or of the one that is asked for."""
-    wanted = request.GET.get("item", "")
-    if wanted and not (wanted.isascii() and wanted.isdigit()):
+    """Answer with the lines of the last hour or less, of all the sale's items or of the one that is asked for."""
+    item, span = request.GET.get("item", ""), request.GET.get("span", "3600")
+    if span not in SPANS or (item and not (item.isascii() and item.isdigit())):
         return JsonResponse({"code": "bad_request"}, status=HTTPStatus.BAD_REQUEST)
-    return JsonResponse(_histories.get((sale_id, wanted), lambda: _history(sale_id=sale_id, wanted=wanted)))
+    key = (sale_id, item, span)
+    return JsonResponse(_histories.get(key, lambda: _history(sale_id=sale_id, item=item, lasts=SPANS[span])))
 
 
 def _picture(sale_id: int) -> Json:
@@ -92,9 +96,10 @@ def _picture(sale_id: int) -> Json:
         raise Http404 from error
 
 
-def _history(*, sale_id: int, wanted: str) -> Json:
-    items = SaleItem.objects.filter(pool__sale_id=sale_id, **({"pk": int(wanted)} if wanted else {}))
-    return series_json(history(item_ids=list(items.values_list("pk", flat=True)), until=timezone.now()))
+def _history(*, sale_id: int, item: str, lasts: timedelta) -> Json:
+    items = SaleItem.objects.filter(pool__sale_id=sale_id, **({"pk": int(item)} if item else {}))
+    item_ids = list(items.values_list("pk", flat=True))
+    return series_json(history(item_ids=item_ids, until=timezone.now(), lasts=lasts))
 
 
 def _page(request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponse:

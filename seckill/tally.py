@@ -1,8 +1,8 @@
-"""The tally: how often each answer was given for each item, counted in the process and added up once a second.
+"""The tally: how often each answer was given for each item, counted in the process and added up four times a second.
 
 A refused purchase writes nothing anywhere: it adds one to a number in memory. A thread of each process adds what has
-come together to the shared tallies, one round trip to the cache's Redis a second, and none when nobody has asked.
-A process that is killed takes at most its last second with it.
+come together to the shared tallies, four round trips to the cache's Redis a second, and none when nobody has asked.
+A process that is killed takes at most its last quarter of a second with it.
 """
 
 import logging
@@ -19,7 +19,8 @@ from seckill.gate.tallies import TallyKey, add_tallies
 
 logger = logging.getLogger(__name__)
 
-FLUSH_SECONDS = 1.0
+# Much less than a second, or the rates of two seconds would show the beat of the processes instead of the buyers'.
+FLUSH_SECONDS = 0.25
 
 ACCEPTED = ReserveCode.RESERVED.name.lower()
 SOLD_OUT = ReserveCode.SOLD_OUT.name.lower()
@@ -38,8 +39,13 @@ class Tally:
         self._is_failing = False
 
     def count(self, *, pool_id: int, item_id: int, code: ReserveCode) -> None:
-        """Count one answer of the reserving script. Never blocks on Redis, never raises."""
-        self._add({(pool_id, item_id, _NAMES[code]): 1})
+        """Count one answer of the reserving script: a lock and an addition. Never blocks on Redis, never raises."""
+        key = (pool_id, item_id, _NAMES[code])
+        with self._condition:
+            count = self._counts.get(key, 0)
+            self._counts[key] = count + 1
+            if not count:
+                self._wake()
 
     def count_settled(self, *, pool_id: int, entries: Iterable[QueueEntry], now: datetime) -> None:
         """Count entries that MySQL has now, and for how long they had waited (clocks of Redis and worker apart)."""
@@ -66,13 +72,16 @@ class Tally:
         else:
             self._is_failing = False
 
-    def _add(self, counts: Counter[TallyKey] | dict[TallyKey, int]) -> None:
+    def _add(self, counts: Counter[TallyKey]) -> None:
         with self._condition:
             self._counts.update(counts)
-            if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(target=self._run, name="tally", daemon=True)
-                self._thread.start()
-            self._condition.notify()
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._run, name="tally", daemon=True)
+            self._thread.start()
+        self._condition.notify()
 
     def _run(self) -> None:
         while True:

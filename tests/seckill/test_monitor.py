@@ -161,7 +161,10 @@ def test_an_hour_can_be_asked_for(watcher: Client) -> None:
     one = json.loads(watcher.get(url, {"item": shop.item.pk}).content)
     assert len(whole["left"]) == len(one["left"]) == 720
     assert (whole["left"][-2], one["left"][-2]) == (6, 3)
+    minutes = json.loads(watcher.get(url, {"span": "300"}).content)
+    assert (len(minutes["left"]), minutes["slot_seconds"]) == (150, 2)
     assert watcher.get(url, {"item": "x"}).status_code == 400
+    assert watcher.get(url, {"span": "301"}).status_code == 400
 
 
 def test_who_may_not_see_sales_may_not_watch() -> None:

@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
+from seckill import history as histories
 from seckill import tasks
 from seckill.gate.connection import raw_client
 from seckill.gate.tallies import read_tallies
@@ -176,6 +177,13 @@ def write(shop: Shop, seconds: float, **values: int | None) -> None:
     ItemSample.objects.create(item_id=shop.item.pk, at=at(seconds), **values)
 
 
+@pytest.fixture
+def _coarse(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slots of an hour's width also in a short history."""
+    monkeypatch.setattr(histories, "FINE_SLOT_SECONDS", SLOT_SECONDS)
+
+
+@pytest.mark.usefixtures("_coarse")
 def test_an_hour_is_drawn_in_rates_and_levels() -> None:
     shop = open_sale()
     write(shop, 0, left=100, queued=0, accepted=0, sold_out=0, settled=0, waited_ms=0)
@@ -191,6 +199,7 @@ def test_an_hour_is_drawn_in_rates_and_levels() -> None:
     assert lines.settle_ms == [None, None, 455.6, 100]
 
 
+@pytest.mark.usefixtures("_coarse")
 def test_what_nobody_saw_is_a_gap_and_a_quiet_item_is_none() -> None:
     shop = open_sale()
     write(shop, 0, left=5)
@@ -202,6 +211,7 @@ def test_what_nobody_saw_is_a_gap_and_a_quiet_item_is_none() -> None:
     assert lines.left[-1] is None
 
 
+@pytest.mark.usefixtures("_coarse")
 def test_a_tally_that_began_again_is_no_burst() -> None:
     shop = open_sale()
     write(shop, 0, sold_out=1_000_000)
@@ -210,7 +220,19 @@ def test_a_tally_that_began_again_is_no_burst() -> None:
     assert lines.sold_out == [0, 2]
 
 
+@pytest.mark.usefixtures("_coarse")
 @pytest.mark.parametrize("items", [[], [123]])
 def test_items_without_samples_have_empty_lines(items: list[int]) -> None:
     lines = history(item_ids=items, until=at(0), lasts=timedelta(seconds=10))
     assert lines.left == [None, None]
+
+
+def test_the_last_minutes_are_drawn_finer() -> None:
+    shop = open_sale()
+    write(shop, 0, accepted=0)
+    write(shop, 1, accepted=5)
+    write(shop, 2, accepted=9)
+    write(shop, 4, accepted=9)
+    lines = history(item_ids=[shop.item.pk], until=at(5), lasts=timedelta(seconds=10))
+    assert lines.slot_seconds == 2
+    assert lines.accepted == [None, None, 0, 2, 0]

@@ -17,7 +17,8 @@ const short = new Intl.DateTimeFormat(document.documentElement.lang || "en", {
   hour: "2-digit", minute: "2-digit", hourCycle: "h23",
 });
 const color = (root, name) => getComputedStyle(root).getPropertyValue(`--line-${name}`).trim();
-const last = (line) => line.findLast((value) => value !== null) ?? null;
+/** What a line ends with; a slot that is not finished may have nothing yet. */
+const last = (line) => line.slice(-2).findLast((value) => value !== null) ?? null;
 const highest = (lines) => lines.flat().reduce((most, value) => Math.max(most, value ?? 0), 0);
 
 function options(root, { lines, colors, format }, width) {
@@ -96,37 +97,38 @@ function legend(spec) {
   const line = document.createElement("p");
   line.className = "quiet legend";
   spec.names.forEach((name, place) => {
-    const key = document.createElement("span");
+    const part = document.createElement("span");
+    const key = document.createElement("i");
     key.className = "key";
     key.style.backgroundColor = `var(--line-${spec.colors[place]})`;
-    line.append(key, `${t(name)} `);
+    part.append(key, t(name));
+    line.append(part, " ");
   });
   return line;
 }
 
-/** Make all charts below a node; returns a function that draws series over the last so many seconds. */
+/** Make all charts below a node; returns a function that draws series. */
 export function makeCharts(root) {
   let charts = CHARTS.map((spec) => makeChart(root, spec));
   let shown = null;
 
-  function draw(series, lastSeconds) {
-    shown = [series, lastSeconds];
+  function draw(series) {
+    shown = series;
     const begins = Date.parse(series.begins_at) / 1000;
-    const from = Math.max(0, series.left.length - Math.ceil(lastSeconds / series.slot_seconds));
     // The last slot is still under way: its rates would always dip.
     const to = series.left.length - 1;
-    const points = series.left.slice(from, to).map((_, n) => begins + (from + n) * series.slot_seconds);
-    charts.forEach((chart) => chart.draw(points, chart.spec.lines.map((name) => series[name].slice(from, to))));
+    const points = series.left.slice(0, to).map((_, n) => begins + n * series.slot_seconds);
+    charts.forEach((chart) => chart.draw(points, chart.spec.lines.map((name) => series[name].slice(0, to))));
   }
 
   function again() {
     charts.forEach((chart) => chart.forget());
     root.replaceChildren();
     charts = CHARTS.map((spec) => makeChart(root, spec));
-    if (shown) draw(...shown);
+    if (shown) draw(shown);
   }
 
-  new ResizeObserver(() => shown && draw(...shown)).observe(root);
+  new ResizeObserver(() => shown && draw(shown)).observe(root);
   // Colours are read when a chart is made: another theme makes them anew.
   new MutationObserver(again).observe(document.documentElement, { attributes: true, attributeFilter: ["class", "data-theme"] });
   return draw;

@@ -1,10 +1,10 @@
 /** The monitor of one sale: asks every two seconds what it looks like, and says so when it does not learn it. */
 import { makeCharts } from "./charts.js";
 import { poll } from "./poll.js";
-import { count, rate, span, t, wait } from "./words.js";
+import { count, localize, rate, span, t, wait } from "./words.js";
 
 const EVERY_MS = 2000;
-const HISTORY_EVERY_MS = 5000;
+const HISTORY_EVERY_MS = 4000;
 const STALE_MS = 6000;
 const SAMPLES_LATE_MS = 75000;
 const LONG_WAIT_MS = 5000;
@@ -37,7 +37,7 @@ function showSums({ sums, buckets }) {
     say(name.replace("_", "-"), t("in_all", { number: count(sums[name]) }));
   }
   say("queue-length", count(sums.queue_length));
-  say("oldest", wait(sums.oldest_ms));
+  say("oldest", sums.queue_length ? wait(sums.oldest_ms) : "–");
   one('[data-tile="queue"]').classList.toggle("is-bad", sums.oldest_ms > LONG_WAIT_MS);
   drawBar(one('[data-sum="stock-bar"]'), sums);
   showVerdict(buckets, sums.drift);
@@ -77,7 +77,7 @@ function showBucket(bucket) {
   const put = (name, text) => { one(`[data-field="${name}"]`, row).textContent = text; };
   put("gate", t(`gate_${bucket.gate}`));
   put("queue", bucket.queue_length === null ? "–" : `${count(bucket.queue_length)} / ${count(bucket.max_queue)}`);
-  put("oldest", wait(bucket.oldest_ms));
+  put("oldest", bucket.queue_length ? wait(bucket.oldest_ms) : "–");
   put("members", count(bucket.members));
   put("verdict", bucket.verdict ? `${t(`verdict_${bucket.verdict}`)}, ${age(bucket.checked_at)}` : t("verdict_none"));
   put("drift", count(bucket.drift));
@@ -151,6 +151,7 @@ poll({
     tick();
   },
 });
+localize(root);
 show(first);
 setInterval(tick, 1000);
 
@@ -159,16 +160,15 @@ const chosenItem = one("[data-chart-item]");
 const spans = [...root.querySelectorAll('input[name="span"]')];
 const kept = localStorage.getItem("monitor-span");
 spans.forEach((input) => { if (kept) input.checked = input.value === kept; });
-let series = null;
-const redraw = () => series && draw(series, Number(spans.find((input) => input.checked)?.value ?? 3600));
+const chosenSpan = () => spans.find((input) => input.checked)?.value ?? "3600";
 const askHistory = poll({
-  url: () => `${root.dataset.historyUrl}${chosenItem.value ? `?item=${chosenItem.value}` : ""}`,
+  url: () => `${root.dataset.historyUrl}?span=${chosenSpan()}${chosenItem.value ? `&item=${chosenItem.value}` : ""}`,
   everyMs: HISTORY_EVERY_MS,
-  onAnswer(found) { series = found; redraw(); },
+  onAnswer: draw,
   onTrouble() {},
 });
 chosenItem.addEventListener("change", askHistory);
 spans.forEach((input) => input.addEventListener("change", () => {
   localStorage.setItem("monitor-span", input.value);
-  redraw();
+  askHistory();
 }));

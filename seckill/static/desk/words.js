@@ -32,3 +32,17 @@ export function wait(ms) {
   if (ms < 1000) return `${whole.format(ms)} ms`;
   return ms < 60000 ? `${fine.format(ms / 1000)} s` : span(ms / 1000);
 }
+
+const dates = new Intl.DateTimeFormat(language, {
+  month: "short", day: "numeric", weekday: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23",
+});
+const times = new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+
+/** Put the instants below a node into the reader's zone; what the shop's own clock says stays in their titles. */
+export function localize(root) {
+  for (const node of root.querySelectorAll("time[datetime]")) {
+    const at = new Date(node.getAttribute("datetime"));
+    node.title = node.textContent.trim();
+    node.textContent = node.dataset.only === "time" ? times.format(at) : dates.format(at);
+  }
+}
