@@ -48,18 +48,25 @@ class DueReturn:
     units_to: UnitsTo
 
 
-def pages_of_due_returns(*, page_size: int) -> Iterator[list[DueReturn]]:
-    """Closed orders whose units are due, those that wait longest first, page by page.
+def pages_of_due_returns(*, now: datetime, page_size: int) -> Iterator[list[DueReturn]]:
+    """Closed orders whose units are due and not put off, those that wait longest first, page by page.
 
     Each order comes once, whether or not it is taken back meanwhile: those nobody can take back now
     do not stand in the way of the others.
     """
-    rows = Order.objects.filter(units_due_at__isnull=False).order_by("units_due_at", "pk")
+    is_due = Q(units_retry_at__isnull=True) | Q(units_retry_at__lte=now)
+    rows = Order.objects.filter(is_due, units_due_at__isnull=False).order_by("units_due_at", "pk")
     rest = Q()
     while page := list(rows.filter(rest).values_list("number", "units_to", "units_due_at", "pk")[:page_size]):
         yield [DueReturn(number=number, units_to=UnitsTo(units_to)) for number, units_to, _, _ in page]
         _, _, due_at, pk = page[-1]
         rest = Q(units_due_at=due_at, pk__gt=pk) | Q(units_due_at__gt=due_at)
+
+
+def numbers_put_off() -> list[str]:
+    """Closed orders whose units could not be taken back when that was last tried."""
+    rows = Order.objects.filter(units_due_at__isnull=False, units_retry_at__isnull=False)
+    return list(rows.values_list("number", flat=True))
 
 
 @dataclass(frozen=True, kw_only=True)

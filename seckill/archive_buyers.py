@@ -11,12 +11,13 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from seckill.archive_rows import END, marks_after, rows_after
+from seckill.archive_rows import END, marks_after, receipts_of, rows_after
 from seckill.archive_run import EMPTY_DIGEST, Work, added, go_on, held, reach, with_example
 from seckill.archive_tables import ArchiveStage, BuyerArchive
 from seckill.conf import LIMITS
 from seckill.errors import ArchiveBlocked, ArchiveWaits
 from seckill.gate import archiving
+from seckill.gate.archiving import Chunk
 from seckill.gate.receipts import ReceiptState
 from seckill.incidents import Severity, open_incident
 from seckill.models import Reservation
@@ -53,8 +54,7 @@ def _throw_away(work: Work) -> None:
 
 
 def _copy_from_redis(work: Work) -> None:
-    cursor = work.run.cursor or archiving.FIRST_CURSOR
-    chunk = archiving.scan_buyers(bucket=work.bucket, epoch=work.run.epoch, cursor=cursor, count=LIMITS.chunk_size)
+    chunk = _scan(work)
     buyers, unreadable = _readable(chunk.buyers)
     progress = work.progress
     progress["unreadable"] = {**progress.get("unreadable", {}), **unreadable}
@@ -66,6 +66,19 @@ def _copy_from_redis(work: Work) -> None:
             reach(work, ArchiveStage.COPIED, progress=progress)
         else:
             go_on(work, cursor=chunk.cursor, progress=progress)
+
+
+def _scan(work: Work) -> Chunk:
+    """One chunk out of Redis, in small pieces: the buyers of other items come in between."""
+    chunk = Chunk(cursor=work.run.cursor or archiving.FIRST_CURSOR, buyers={})
+    while len(chunk.buyers) < LIMITS.chunk_size:
+        piece = archiving.scan_buyers(
+            bucket=work.bucket, epoch=work.run.epoch, cursor=chunk.cursor, count=LIMITS.archive_piece_size
+        )
+        chunk = Chunk(cursor=piece.cursor, buyers={**chunk.buyers, **piece.buyers})
+        if piece.cursor == archiving.FIRST_CURSOR:
+            break
+    return chunk
 
 
 def _copy_from_reservations(work: Work) -> None:
@@ -182,13 +195,9 @@ def _standing(work: Work, *, order_numbers: list[str]) -> set[str]:
     """Those of the order numbers whose receipt in Redis still says that they are confirmed."""
     if work.run.is_redis_lost:
         return set()
-    standing: set[str] = set()
-    for start in range(0, len(order_numbers), LIMITS.chunk_size):
-        asked = order_numbers[start : start + LIMITS.chunk_size]
-        answer = archiving.members(bucket=work.bucket, epoch=work.run.epoch, order_numbers=asked)
-        confirmed = f"{ReceiptState.CONFIRMED}|"
-        standing |= {number for number, text in answer.receipts_of.items() if text.startswith(confirmed)}
-    return standing
+    confirmed = f"{ReceiptState.CONFIRMED}|"
+    receipts = receipts_of(work, order_numbers=order_numbers)
+    return {number for number, text in receipts.items() if text.startswith(confirmed)}
 
 
 def _copied(work: Work) -> QuerySet[BuyerArchive]:

@@ -7,7 +7,7 @@ proved one by one, by count and by digest, before Redis forgets them.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from seckill.archive_rows import END, Row, rows_after
+from seckill.archive_rows import END, Row, receipts_of, rows_after
 from seckill.archive_run import EMPTY_DIGEST, Work, added, go_on, held, reach, with_example
 from seckill.archive_tables import ArchiveStage, BuyerArchive
 from seckill.gate import archiving
@@ -27,12 +27,14 @@ def check_receipts(work: Work) -> None:
         return
     progress = work.progress
     chunk = rows_after(work, progress=progress)
-    rows, numbers = chunk.rows, [row.order_no for row in chunk.rows]
-    answer = archiving.members(bucket=work.bucket, epoch=work.run.epoch, order_numbers=numbers)
     if chunk.cursor == END:
-        _conclude(work, in_redis=answer.receipts, progress=progress)
+        _conclude(
+            work, in_redis=archiving.members(bucket=work.bucket, epoch=work.run.epoch).receipts, progress=progress
+        )
         return
-    _compare(rows=rows, receipts=answer.receipts_of, progress=progress)
+    rows = chunk.rows
+    receipts = receipts_of(work, order_numbers=[row.order_no for row in rows])
+    _compare(rows=rows, receipts=receipts, progress=progress)
     _miss_marks(work, rows=rows, progress=progress)
     progress["done"] = progress.get("done", 0) + len(rows)
     with held(work):

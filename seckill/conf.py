@@ -21,6 +21,8 @@ class Limits:
     claim_seconds: int = 30
     # Members written to Redis by one command during a rebuild.
     chunk_size: int = 500
+    # Members an archive reads from Redis by one call: 0.1 ms, where 500 would keep the buyers of other items waiting.
+    archive_piece_size: int = 50
     # What one tick of the archive works before it lets the slow queue's other tasks have the worker.
     archive_slice_seconds: int = 40
     # A buyer has one ticket per item and one per purchase; more than these are not looked through.

@@ -4,13 +4,15 @@ Under the bucket's lock, and never while a rebuild holds its claim (the rebuild'
 stale): reservation ``SETTLED`` to ``RETURNED``, ``sold - n``, a ledger row, commit. Then one script
 makes the units buyable and the buyers free, then the debt is crossed off. Killed in between, the
 next run finds the debt and pays it; ``sold`` is never too low meanwhile. A page with a row that cannot
-be taken back is halved until that row is alone; it is an incident and tried again by the next run.
+be taken back is halved until that row is alone; it is an incident, and steps aside for a minute: however many
+such rows there are, those behind them come next.
 """
 
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from django.db import DatabaseError, connection, transaction
 from django.db.models import F
@@ -18,8 +20,8 @@ from django.db.models import F
 from inventory.errors import InventoryError
 from inventory.services import Kind as MovementKind
 from inventory.services import Movement, put_into_warehouse, record
-from orders.selectors import DueReturn, pages_of_due_returns
-from orders.services import units_taken_back
+from orders.selectors import DueReturn, numbers_put_off, pages_of_due_returns
+from orders.services import put_off_units, units_taken_back
 from orders.states import UnitsTo
 from seckill.conf import LIMITS
 from seckill.errors import GateUnavailable, NotPreheated, SettlementError, UnknownOrder
@@ -38,6 +40,8 @@ logger = logging.getLogger(__name__)
 STUCK = "returns_stuck"
 # Bad rows of a bucket that one run singles out: each costs some transactions, every two seconds.
 BAD_ROWS_MAX = 50
+# What was singled out is not tried again before this.
+RETRY_SECONDS = 60
 
 
 def return_closed_orders(*, clock: Callable[[], datetime]) -> int:
@@ -47,19 +51,29 @@ def return_closed_orders(*, clock: Callable[[], datetime]) -> int:
     never holds up the others.
     """
     taken, stuck = 0, _pay_what_can_be_paid(except_for=set(), clock=clock)
-    bad: dict[BucketRef, list[str]] = defaultdict(list)
-    for page in pages_of_due_returns(page_size=LIMITS.batch_size):
+    bad: dict[BucketRef, list[_Bad]] = defaultdict(list)
+    for page in pages_of_due_returns(now=clock(), page_size=LIMITS.batch_size):
         for bucket, due in _by_bucket(page).items():
             if bucket in stuck:
                 continue
             try:
                 taken += _take_back_what_can_be(bucket=bucket, due=due, bad=bad[bucket], now=clock())
             except _Stuck as error:
-                bad[bucket] += [str(error)] if error.is_alarming else []
+                bad[bucket] += [_Bad(detail=str(error))] if error.is_alarming else []
                 stuck.add(bucket)
         stuck |= _pay_what_can_be_paid(except_for=stuck, clock=clock)
+    for found in bad.values():
+        _put_off(found, until=clock() + timedelta(seconds=RETRY_SECONDS))
     _report(bad=bad, stuck=stuck, now=clock())
     return taken
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Bad:
+    """What an incident is to say; ``number`` is the order that cannot be taken back, where it is about one."""
+
+    detail: str
+    number: str = ""
 
 
 class _Stuck(Exception):
@@ -70,7 +84,7 @@ class _Stuck(Exception):
         self.is_alarming = is_alarming
 
 
-def _take_back_what_can_be(*, bucket: BucketRef, due: Sequence[DueReturn], bad: list[str], now: datetime) -> int:
+def _take_back_what_can_be(*, bucket: BucketRef, due: Sequence[DueReturn], bad: list[_Bad], now: datetime) -> int:
     """Take orders back, halving around those that cannot be, which ``bad`` collects; return how many were.
 
     Raises ``_Stuck`` when it is about no row, or there are too many bad ones to single out in one run.
@@ -87,7 +101,7 @@ def _take_back_what_can_be(*, bucket: BucketRef, due: Sequence[DueReturn], bad: 
     except Bucket.DoesNotExist as error:
         raise _Stuck(str(error), is_alarming=True) from error
     if len(due) == 1:
-        bad.append(f"order {due[0].number}: {detail}")
+        bad.append(_Bad(number=due[0].number, detail=f"order {due[0].number}: {detail}"))
         if len(bad) >= BAD_ROWS_MAX:
             raise _Stuck(f"{len(bad)} orders cannot be taken back", is_alarming=True)
         return 0
@@ -96,16 +110,29 @@ def _take_back_what_can_be(*, bucket: BucketRef, due: Sequence[DueReturn], bad: 
     return sum(_take_back_what_can_be(bucket=bucket, due=half, bad=bad, now=now) for half in halves)
 
 
-def _report(*, bad: Mapping[BucketRef, Sequence[str]], stuck: set[BucketRef], now: datetime) -> None:
+def _put_off(bad: Sequence[_Bad], *, until: datetime) -> None:
+    """Have bad rows step aside, one by one: a row that not even this can be written to keeps no other in front."""
+    for found in bad:
+        try:
+            put_off_units(numbers=[found.number], until=until)
+        except DatabaseError as error:
+            connection.close_if_unusable_or_obsolete()
+            logger.error("order %s cannot be put off: %s", found.number, error)  # noqa: TRY400  the trace says no more
+
+
+def _report(*, bad: Mapping[BucketRef, Sequence[_Bad]], stuck: set[BucketRef], now: datetime) -> None:
     """Have an incident open exactly while a bucket has orders that cannot be taken back."""
-    for bucket, details in bad.items():
+    for bucket, found in bad.items():
+        details = [one.detail for one in found]
         if details and SalePool.objects.filter(pk=bucket.pool_id).exists():
             detail = "; ".join(details[:3])
             units = len(details)
             open_incident(kind=STUCK, severity=Severity.CRITICAL, bucket=bucket, detail=detail, now=now, units=units)
         elif details:
             logger.error("returns of bucket %s are stuck: %s", bucket, details[0])
-    for bucket in open_buckets(kind=STUCK) - stuck:
+    still_open = open_buckets(kind=STUCK) - stuck
+    waiting = {bucket_of(number) for number in numbers_put_off()} if still_open else set()
+    for bucket in still_open - waiting:
         if not bad.get(bucket):
             resolve_incident(kind=STUCK, bucket=bucket, now=now)
 

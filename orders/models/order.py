@@ -14,7 +14,8 @@ class Order(models.Model):
 
     ``closed_at`` is the instant from which it holds no units any more: it was cancelled, ran out of
     time, or was paid and is refunded. ``units_due_at`` is set from then until whoever sold the units
-    has taken them back. ``payment_begun_at`` is set while it is unpaid and a payment that was begun
+    has taken them back; where that failed it is not tried again before ``units_retry_at``.
+    ``payment_begun_at`` is set while it is unpaid and a payment that was begun
     at a provider may still bring money; then only the provider's answer lets it close.
     ``number`` is what the outside knows; the primary key stays inside. The price is
     the one the buyer was promised, whatever the catalogue says later. Changed only by
@@ -35,6 +36,7 @@ class Order(models.Model):
     closed_at = models.DateTimeField(_("closed at"), null=True, blank=True)
     units_to = models.CharField(_("units go"), max_length=16, choices=UnitsTo, default=UnitsTo.ON_SALE)
     units_due_at = models.DateTimeField(_("units due since"), null=True, blank=True, editable=False)
+    units_retry_at = models.DateTimeField(_("units tried again at"), null=True, blank=True, editable=False)
 
     class Meta:
         verbose_name = _("order")

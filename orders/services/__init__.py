@@ -3,7 +3,7 @@
 from orders.services.cancelling import cancel_order
 from orders.services.expiry import expire_orders
 from orders.services.honours import complete_honour, give_number, refuse_honour, request_honour
-from orders.services.moves import move_order, units_taken_back
+from orders.services.moves import move_order, put_off_units, units_taken_back
 from orders.services.placing import NewOrder, place_orders
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "give_number",
     "move_order",
     "place_orders",
+    "put_off_units",
     "refuse_honour",
     "request_honour",
     "units_taken_back",

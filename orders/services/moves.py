@@ -110,4 +110,9 @@ def write_events(
 
 def units_taken_back(*, numbers: Sequence[str]) -> None:
     """Note that the units of closed orders are back with whoever sold them, in his transaction."""
-    Order.objects.filter(number__in=numbers).update(units_due_at=None)
+    Order.objects.filter(number__in=numbers).update(units_due_at=None, units_retry_at=None)
+
+
+def put_off_units(*, numbers: Sequence[str], until: datetime) -> None:
+    """Have closed orders whose units could not be taken back step aside for those behind them."""
+    Order.objects.filter(number__in=numbers, units_due_at__isnull=False).update(units_retry_at=until)

@@ -125,8 +125,8 @@ def test_the_task_does_what_the_beat_wants() -> None:
     assert_archived(shop, sold=0)
 
 
-def test_a_run_rests_as_long_as_it_worked_and_stops_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three seconds of time, steps of one second: two steps and two rests."""
+def test_a_run_rests_longer_than_it_worked_and_stops_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seven seconds of time, steps of one second: two steps and two rests."""
     now, rests = [100.0], list[float]()
 
     def sleep(seconds: float) -> None:
@@ -134,11 +134,11 @@ def test_a_run_rests_as_long_as_it_worked_and_stops_in_time(monkeypatch: pytest.
         now[0] += seconds
 
     monkeypatch.setattr(archive_module, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
-    has_time, steps = Pace(3), 0
+    has_time, steps = Pace(7), 0
     while has_time():
         now[0] += 1
         steps += 1
-    assert (steps, rests) == (2, [1.0, 1.0])
+    assert (steps, rests) == (2, [3.0, 3.0])
 
 
 def test_a_run_that_fails_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,6 +68,7 @@ def main() -> None:
     django.setup()
     from django.utils import timezone
 
+    from orders.services import expire_orders
     from seckill.archive import archive_due
     from seckill.followup import follow_up
     from seckill.gate.keys import BucketRef
@@ -90,6 +91,7 @@ def main() -> None:
         "settle": partial(settle_bucket, bucket=bucket),
         "rebuild": partial(rebuild_bucket, bucket=bucket),
         "return": return_closed_orders,
+        "expire": lambda clock: expire_orders(now=clock(), batch_size=2),
         "archive": lambda clock: archive_due(clock=lambda: clock() + timedelta(hours=1), seconds=30),
         "follow_up": follow_up,
         "withdraw": partial(withdraw_sale, sale_id=SalePool.objects.get(pk=int(pool_id)).sale_id),
