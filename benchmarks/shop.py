@@ -67,6 +67,7 @@ class Shop:
                 old_log.unlink()
             # Below INFO nobody says that he is ready.
             environment = {
+                "LOG_LEVELS": "celery.beat=INFO",
                 **self._environment,
                 "LOG_LEVEL": "INFO",
                 "PUBLIC_URL": f"http://{HOST}:{port}",

@@ -4,11 +4,10 @@ import os
 from typing import Any
 
 from celery import Celery
-from celery.signals import task_postrun, task_prerun, worker_init
+from celery.signals import worker_init
 from django.core.exceptions import ImproperlyConfigured
 from kombu import Exchange, Queue
 from kombu.transport.redis import Channel
-from structlog.contextvars import bind_contextvars, unbind_contextvars
 
 # Nor does a closing channel put back what was not finished: see the transport options in the settings.
 Channel.do_restore = False
@@ -37,13 +36,4 @@ def check_servers(**_kwargs: Any) -> None:
         raise SystemExit(f"The worker does not start: {error}") from error
 
 
-@task_prerun.connect
-def name_task(task_id: str, **_kwargs: Any) -> None:
-    """Put the task's id on every line it logs."""
-    bind_contextvars(task_id=task_id)
-
-
-@task_postrun.connect
-def forget_task(**_kwargs: Any) -> None:
-    """Take it off again."""
-    unbind_contextvars("task_id")
+from config import task_signals  # noqa: E402, F401  connected by being imported

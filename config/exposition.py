@@ -17,6 +17,7 @@ from metrics.files import counted
 from rest.addresses import NOWHERE, client_address
 from rest.memory import Memory
 
+PATH = "/metrics"
 KEPT_SECONDS = 1.0
 BEARER = "Bearer "
 SAFE = frozenset({"GET", "HEAD"})

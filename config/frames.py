@@ -33,6 +33,8 @@ SEEN = (
     "HTTP_ACCEPT_LANGUAGE",
 )
 LANGUAGE = re.compile(r"[A-Za-z0-9-]{1,20}", re.ASCII)
+# Marks the request that a frame is made around: nobody has sent it.
+IS_FRAME = "shop.is_frame"
 # Anybody may name any host or language; the table of frames must not grow with that.
 KEPT_MAX = 1024
 # What each answer says for itself.
@@ -84,7 +86,7 @@ class Frames:
     def _make(self, language: str, *seen: str | None) -> Frame | None:
         known: Mapping[str, Any] = {name: value for name, value in zip(SEEN, seen, strict=True) if value is not None}
         cookie = {"HTTP_COOKIE": f"{settings.LANGUAGE_COOKIE_NAME}={language}"} if language else {}
-        request = WSGIRequest({"PATH_INFO": "/api/", "wsgi.input": BytesIO(), **known, **cookie})
+        request = WSGIRequest({"PATH_INFO": "/api/", IS_FRAME: True, "wsgi.input": BytesIO(), **known, **cookie})
         response = self._handler.get_response(request)
         if response.status_code != 200:
             return None

@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils import translation
 from structlog.contextvars import bound_contextvars
 
+from config.exposition import PATH as METRICS
 from config.exposition import may_read, metrics
 from config.health import livez, readyz
 from config.problems import CONTENT_TYPE, foreign_answer, plain_problem
@@ -20,7 +21,6 @@ from rest.parsers import BODY_BYTES_MAX
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
 API_PREFIX = "/api/"
-METRICS_PATH = "/metrics"
 REQUEST_ID = "X-Request-Id"
 # What a client or a proxy may name its request: nothing that could forge a line of the log or fill it.
 REQUEST_ID_FORM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{7,63}", re.ASCII)
@@ -49,7 +49,7 @@ def for_machines(get_response: GetResponse) -> GetResponse:
     def middleware(request: HttpRequest) -> HttpResponseBase:
         if (probe := probes.get(request.path_info)) is not None:
             return probe(request)
-        if request.path_info == METRICS_PATH and may_read(request):
+        if request.path_info == METRICS and may_read(request):
             return metrics(request)
         return get_response(request)
 

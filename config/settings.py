@@ -9,12 +9,12 @@ from pathlib import Path
 
 import django_stubs_ext
 import environ
-import structlog
 from django.core.exceptions import ImproperlyConfigured
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 import metrics  # noqa: F401  decides where processes count, before the library is imported
+from config.logs import logging_settings
 from seckill.gate.handshake import learn_run_id
 
 django_stubs_ext.monkeypatch()
@@ -58,6 +58,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "config.middleware.request_ids",
     "config.middleware.for_machines",
+    "config.request_lines.request_lines",
     "config.middleware.api_answers",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -392,26 +393,7 @@ METRICS_HOST = env.str("METRICS_HOST", default="127.0.0.1")
 # One purchase in so many is timed stage by stage; 0: none.
 STAGE_SAMPLE_ONE_IN = env.int("STAGE_SAMPLE_ONE_IN", default=50)
 
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {
-        "structured": {
-            "()": structlog.stdlib.ProcessorFormatter,
-            "processor": structlog.dev.ConsoleRenderer() if DEBUG else structlog.processors.JSONRenderer(),
-            "foreign_pre_chain": [
-                structlog.contextvars.merge_contextvars,
-                structlog.stdlib.add_log_level,
-                structlog.stdlib.add_logger_name,
-                structlog.processors.TimeStamper(fmt="iso", utc=True),
-                structlog.stdlib.ExtraAdder(),
-                structlog.processors.format_exc_info,
-            ],
-        },
-    },
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "structured"}},
-    # Django warns of every 4xx; a rush is made of refusals, and each would be a line.
-    # Axes tells of each log-in; a rush begins with thousands.
-    "loggers": {"django.request": {"level": "ERROR"}, "axes": {"level": "WARNING"}},
-    "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="INFO")},
-}
+# LOG_LEVELS="seckill.settlement=DEBUG,shop.requests=WARNING" for some of them.
+LOGGING = logging_settings(
+    is_for_people=DEBUG, level=env.str("LOG_LEVEL", default="INFO"), levels=env.dict("LOG_LEVELS", default={})
+)

@@ -12,6 +12,7 @@ from functools import partial
 from django.db import transaction
 from django.db.models import F
 
+from metrics.definitions import INCIDENT_EVENTS
 from seckill.alert_tables import Alert
 from seckill.alerts import nudge, write_alert
 from seckill.gate.keys import BucketRef
@@ -111,6 +112,7 @@ def _tell(*, incident: Incident, event: Alert.Event, now: datetime) -> None:
     """Write the alert for all channels, and once that is committed, the log, and have it sent."""
     write_alert(incident=incident, event=event, now=now)
     transaction.on_commit(partial(_log, event, str(incident), incident.detail))
+    transaction.on_commit(INCIDENT_EVENTS.labels(incident.kind, event.value.lower()).inc)
     transaction.on_commit(nudge)
 
 

@@ -12,6 +12,7 @@ from datetime import datetime
 
 from django.db import transaction
 
+from metrics.definitions import RECONCILIATIONS
 from seckill.adjusting import link_to_adjustments, units_under_way
 from seckill.audit import Books, audit_bucket
 from seckill.closing import close_what_is_over
@@ -149,6 +150,7 @@ def _record(*, report: BucketReport, now: datetime) -> None:
         members=as_plain(report.members),
         created_at=now,
     )
+    RECONCILIATIONS.labels(report.verdict.lower()).inc()
     if report.verdict != Verdict.UNAVAILABLE:
         link_to_adjustments(run=run)
     if report.verdict == Verdict.BALANCED:

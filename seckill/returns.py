@@ -20,7 +20,7 @@ from django.db.models import F
 from inventory.errors import InventoryError
 from inventory.services import Kind as MovementKind
 from inventory.services import Movement, put_into_warehouse, record
-from orders.selectors import DueReturn, numbers_put_off, pages_of_due_returns
+from orders.selectors import DueReturn, closing_times, numbers_put_off, pages_of_due_returns
 from orders.services import put_off_units, units_taken_back
 from orders.states import UnitsTo
 from seckill.conf import LIMITS
@@ -34,6 +34,7 @@ from seckill.order_numbers import bucket_of
 from seckill.outcomes import account_of, is_on_sale, lock_bucket, pool_facts
 from seckill.states import ReservationState
 from seckill.transient import is_about_a_row, is_transient
+from seckill.work_counts import count_returns
 
 logger = logging.getLogger(__name__)
 
@@ -198,6 +199,7 @@ def pay_debts(*, bucket: BucketRef, now: datetime) -> int:
         done = gate.restock(bucket=bucket, epoch=epoch, restocks=[_restock_of(debt) for debt in debts])
         Reservation.objects.filter(order_no__in=done, owed_at__isnull=False).update(owed_at=None, units_returned_at=now)
         paid += len(done)
+        count_returns(closed_at=closing_times(numbers=done).values(), now=now)
         if len(done) < len(debts):
             break
     return paid

@@ -7,6 +7,7 @@ worker again and again is made smaller (``seckill.attempts``).
 """
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -29,6 +30,7 @@ from seckill.states import ReservationState
 from seckill.tally import tally
 from seckill.transient import DUPLICATE_KEY, LOCK_WAIT, error_code, is_transient
 from seckill.turns import only_one
+from seckill.work_counts import count_batch
 
 logger = logging.getLogger(__name__)
 
@@ -78,11 +80,13 @@ def _drain(*, bucket: BucketRef, clock: Callable[[], datetime]) -> Settled:
     entries, found_phantoms = 0, False
     with attempt(bucket=bucket, size_max=LIMITS.batch_size, waiting=_look(bucket), clock=clock) as run:
         for _ in range(LIMITS.batches_per_task_max):
+            began = time.perf_counter()
             intake, epoch = _write_batch(bucket=bucket, run=run, now=clock())
             found_phantoms = found_phantoms or bool(intake.phantoms)
             new = [decision.entry for decision in intake.decisions if decision.is_new]
             tally.count_settled(pool_id=bucket.pool_id, entries=new, now=clock())
             moved = _tell_redis(bucket=bucket, intake=intake, epoch=epoch)
+            count_batch(intake=intake, seconds=time.perf_counter() - began, now=clock())
             if moved == 0:
                 break
             run.note_progress(now=clock())

@@ -8,10 +8,13 @@ lost one costs at most seconds: the sweep looks at every queue, and beat at the 
 import logging
 import threading
 import time
+from functools import partial
 
 from celery import current_app
 from kombu import Producer
 
+from metrics.definitions import WAKE_UP_SECONDS, WAKE_UPS
+from rest.causes import as_headers, current_cause
 from seckill.conf import LIMITS
 from seckill.gate.keys import BucketRef
 
@@ -28,7 +31,8 @@ class Publisher:
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
-        self._noted: dict[BucketRef | None, None] = {}  # an ordered set; None stands for the alerts
+        # In their order, each with the request or task that caused it; None stands for the alerts.
+        self._noted: dict[BucketRef | None, str] = {}
         self._thread: threading.Thread | None = None
         self._producer: Producer | None = None
         self._is_failing = False
@@ -43,7 +47,7 @@ class Publisher:
 
     def _note(self, note: BucketRef | None) -> None:
         with self._condition:
-            self._noted[note] = None
+            self._noted.setdefault(note, current_cause())
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="wakeups", daemon=True)
                 self._thread.start()
@@ -54,28 +58,31 @@ class Publisher:
             with self._condition:
                 self._condition.wait_for(lambda: self._noted)
                 note = next(iter(self._noted))
-                del self._noted[note]
-            if not self._publish(note):
+                cause = self._noted.pop(note)
+            if not self._publish(note, cause):
                 with self._condition:
-                    self._noted.setdefault(note)
+                    self._noted.setdefault(note, cause)
                 # Nobody waits for this thread; without the pause it would do nothing but fail.
                 time.sleep(LIMITS.publish_timeout_seconds)
 
-    def _publish(self, note: BucketRef | None) -> bool:
+    def _publish(self, note: BucketRef | None, cause: str) -> bool:
         """Send one wake-up; tell whether the broker took it. Only the first failure of a row is logged."""
         try:
             if self._producer is None:
                 self._producer = _connect()
-            _send(note=note, producer=self._producer)
+            with WAKE_UP_SECONDS.time():
+                _send(note=note, cause=cause, producer=self._producer)
         except Exception as error:  # noqa: BLE001  isolation point: whatever the broker does, the sweep covers it
             if not self._is_failing:
                 logger.warning("no wake-up can be published: %s", error)
             self._is_failing = True
+            WAKE_UPS.labels("failed").inc()
             self._forget_connection()
             return False
         if self._is_failing:
             logger.warning("wake-ups are published again")
         self._is_failing = False
+        WAKE_UPS.labels("sent").inc()
         return True
 
     def _forget_connection(self) -> None:
@@ -84,11 +91,12 @@ class Publisher:
             producer.connection.collect(socket_timeout=LIMITS.publish_timeout_seconds)
 
 
-def _send(*, note: BucketRef | None, producer: Producer) -> None:
+def _send(*, note: BucketRef | None, cause: str, producer: Producer) -> None:
+    send = partial(current_app.send_task, producer=producer, retry=False, headers=as_headers(cause))
     if note is None:
-        current_app.send_task(ALERTS_TASK, producer=producer, retry=False, expires=ALERTS_EXPIRE_SECONDS)
+        send(ALERTS_TASK, expires=ALERTS_EXPIRE_SECONDS)
     else:
-        current_app.send_task(SETTLE_TASK, (note.pool_id, note.number), producer=producer, retry=False)
+        send(SETTLE_TASK, (note.pool_id, note.number))
 
 
 def _connect() -> Producer:

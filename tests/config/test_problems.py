@@ -15,7 +15,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from config.celery import forget_task, name_task
 from config.problems import foreign_answer
 from config.urls import urlpatterns as real_urls
 from tests.support.api import PURCHASES, read, refusal
@@ -205,14 +204,3 @@ def test_time() -> None:
 
 def test_the_settings_are_sound() -> None:
     call_command("check", "--fail-level", "WARNING")
-
-
-def test_a_task_s_lines_have_its_id() -> None:
-    """And the next one's do not have it any more."""
-    record = logging.LogRecord("tasks", logging.INFO, __file__, 1, "done", None, None)
-    name_task(task_id="0815")
-    during = json.loads(structured().format(record))
-    forget_task()
-    after = json.loads(structured().format(record))
-    assert during["task_id"] == "0815"
-    assert "task_id" not in after

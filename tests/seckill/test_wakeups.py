@@ -67,7 +67,7 @@ def test_notes_for_one_bucket_coalesce(monkeypatch: pytest.MonkeyPatch) -> None:
     published: list[BucketRef] = []
     publisher = Publisher()
 
-    def publish(bucket: BucketRef) -> bool:
+    def publish(bucket: BucketRef, _cause: str) -> bool:
         published.append(bucket)
         if len(published) == 1:
             for _ in range(1_000):
