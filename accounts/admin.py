@@ -32,7 +32,10 @@ class BlockForm(forms.ModelForm[Block]):
 
 @admin.register(Block)
 class BlockAdmin(LargeList, admin.ModelAdmin[Block]):
-    """Who gets no ticket, token or account. Holds within two seconds; tickets issued before stay valid."""
+    """Accounts that get no new ticket, and networks that get no ticket, account or log-in; within two seconds.
+
+    A blocked account may still log in: it may have something to pay for. Tickets issued before stay valid.
+    """
 
     form = BlockForm
     list_display = ["__str__", "reason", "until", "created_by", "created_at"]

@@ -8,7 +8,7 @@ from django.views.i18n import set_language
 from drf_spectacular.views import SpectacularRedocView, SpectacularSwaggerSplitView
 
 from accounts.pages import counted
-from config.documents import SchemaView
+from config.documents import SchemaView, redoc_script
 
 # The readers of the schema style themselves and search in a worker; they show nothing of anybody.
 for_readers = csp_update({"style-src": ["'unsafe-inline'"], "worker-src": ["blob:"]})
@@ -32,6 +32,7 @@ urlpatterns = [
     path("api/v1/schema/", SchemaView.as_view(), name="schema"),
     path("api/v1/docs/", swagger_ui, name="swagger-ui"),
     path("api/v1/redoc/", redoc, name="redoc"),
+    path("api/v1/redoc/bundles/redoc.standalone.js", redoc_script, name="redoc-script"),
 ]
 
 if settings.SANDBOX:

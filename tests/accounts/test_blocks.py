@@ -1,6 +1,8 @@
 """The block list: who is on it gets nothing new, and keeps what he has."""
 
+import json
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -9,8 +11,9 @@ from django.utils import timezone
 
 from accounts.models import Block
 from rest.memory import forget_everything
+from seckill.settlement import settle_bucket
 from tests.support.api import Answer, ask_ticket, post_purchase, refusal, session_of
-from tests.support.shop import make_buyers, open_sale
+from tests.support.shop import buy, make_buyers, open_sale, ticket_of
 
 ADDRESS = "192.0.2.66"
 
@@ -57,6 +60,27 @@ def test_a_blocked_address_gets_no_account_and_no_login() -> None:
         assert client.get(path).status_code == 200
     response = client.post("/api/v1/accounts/", data="{}", content_type="application/json")
     assert (response.status_code, response.json()["code"]) == (403, "blocked")
+
+
+def test_a_blocked_account_may_log_in_renew_its_tokens_and_pay_for_what_it_has() -> None:
+    shop = open_sale()
+    (buyer,) = make_buyers(1)
+    buyer.set_password("correct horse battery")
+    buyer.save()
+    number = buy(ticket_of(shop, buyer))
+    settle_bucket(bucket=shop.bucket, clock=timezone.now)
+    block(account=buyer)
+    client = Client()
+
+    def post(path: str, body: dict[str, str], **headers: str) -> Any:
+        return client.post(f"/api/v1/{path}", data=json.dumps(body), content_type="application/json", headers=headers)
+
+    pair = post("tokens/", {"username": buyer.username, "password": "correct horse battery"}).json()
+    pair = post("tokens/refresh/", {"refresh": pair["refresh"]}).json()
+    bearer = {"Authorization": f"Bearer {pair['access']}"}
+    assert post(f"orders/{number}/pay/", {"provider": "sandbox"}, **bearer).status_code == 200
+    refused = post(f"items/{shop.item.pk}/ticket/", {}, **bearer)
+    assert (refused.status_code, refused.json()["code"]) == (403, "blocked")
 
 
 def test_a_block_ends() -> None:

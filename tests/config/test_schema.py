@@ -115,6 +115,14 @@ def test_the_schema_and_its_readers_come_from_here() -> None:
             assert source.startswith("/"), (page, source)
             if source.startswith("/static/"):
                 assert find(source.removeprefix("/static/")), (page, source)
+            elif source.endswith(".js"):
+                script = client.get(source)
+                assert (script.status_code, script["Content-Type"]) == (200, "text/javascript"), source
+                # Names of specifications and of what is linked to; nothing that would be fetched.
+                hosts = set(
+                    re.findall(r"""["'`]https?://([^/"'`]*(?:cdn|fonts|static)[^/"'`]*)""", script.content.decode())
+                )
+                assert hosts == set(), source
 
 
 def a_client_of(user: User) -> dict[str, str]:
