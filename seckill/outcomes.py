@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import F, Min, QuerySet, Sum
 
+from inventory.inserting import insert_rows
 from inventory.services import Kind as MovementKind
 from inventory.services import Movement, record
 from orders.services import NewOrder, place_orders
@@ -175,7 +176,7 @@ def write_decisions(
 
 def write_reservations(*, bucket: BucketRef, decisions: Sequence[Decision], now: datetime) -> None:
     """Insert the fates of new decisions with one statement; needs no foreign key to hold."""
-    Reservation.objects.bulk_create(_reservation(bucket=bucket, decision=d, now=now) for d in decisions)
+    insert_rows([_reservation(bucket=bucket, decision=d, now=now) for d in decisions])
 
 
 def _count_sold(

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from django.db import transaction
 
+from inventory.inserting import insert_rows
 from orders.models import Order
 from orders.states import OrderState
 
@@ -31,16 +32,18 @@ def place_orders(*, new_orders: Sequence[NewOrder], now: datetime) -> None:
     """
     if not transaction.get_connection().in_atomic_block:
         raise transaction.TransactionManagementError("orders are placed inside the transaction that settles them")
-    Order.objects.bulk_create(
-        Order(
-            number=new.number,
-            buyer_id=new.buyer_id,
-            sku_id=new.sku_id,
-            quantity=new.quantity,
-            unit_price=new.unit_price,
-            state=OrderState.PENDING_PAYMENT,
-            created_at=now,
-            pay_by_at=new.pay_by_at,
-        )
-        for new in new_orders
+    insert_rows(
+        [
+            Order(
+                number=new.number,
+                buyer_id=new.buyer_id,
+                sku_id=new.sku_id,
+                quantity=new.quantity,
+                unit_price=new.unit_price,
+                state=OrderState.PENDING_PAYMENT,
+                created_at=now,
+                pay_by_at=new.pay_by_at,
+            )
+            for new in new_orders
+        ]
     )
