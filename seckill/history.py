@@ -17,9 +17,13 @@ HOUR = timedelta(hours=1)
 # Without a sample for so long, nobody looked: the line has a gap there.
 GAP_SECONDS = 2 * QUIET_SECONDS
 TOTALS = ("accepted", "sold_out", "refused", "settled", "waited_ms")
+# Of these the speed is drawn, of the others how much was added.
+RATES = frozenset({"accepted", "sold_out", "refused"})
+SECONDS_BETWEEN_MIN = 0.5
 
 SLOTS = """
-    SELECT item_id, TIMESTAMPDIFF(SECOND, %s, at) DIV %s AS slot, MIN(`left`), MAX(queued), MAX(oldest_ms),
+    SELECT item_id, TIMESTAMPDIFF(SECOND, %s, at) DIV %s AS slot, MAX(TIMESTAMPDIFF(MICROSECOND, %s, at)),
+        MIN(`left`), MAX(queued), MAX(oldest_ms),
         MAX(accepted), MAX(sold_out), MAX(refused), MAX(settled), MAX(waited_ms)
     FROM seckill_itemsample
     WHERE item_id IN %s AND at >= %s AND at < %s
@@ -29,9 +33,10 @@ SLOTS = """
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """Lines of equal length; None is a gap. Rates are per second, ``left`` and ``queued`` units, the rest milliseconds.
+    """Lines of equal length; None is a gap.
 
-    ``settle_ms`` is how long what was settled in a slot had waited on average, ``oldest_ms`` the longest wait seen.
+    Rates are per second between two looks, ``left`` and ``queued`` units, the rest milliseconds. ``settle_ms`` is how
+    long what was settled in a slot had waited on average, ``oldest_ms`` the longest wait seen.
     """
 
     begins_at: datetime
@@ -47,8 +52,9 @@ class Series:
 
 @dataclass(frozen=True, kw_only=True)
 class Slot:
-    """What the samples of one item say of one slot: the fewest left, the most queued, the highest totals."""
+    """What the samples of one item say of one slot: fewest left, most queued, totals and time of the last."""
 
+    seconds: float
     left: int | None
     queued: int | None
     oldest_ms: int | None
@@ -81,13 +87,14 @@ def history(*, item_ids: Sequence[int], until: datetime, lasts: timedelta = HOUR
 def _read(*, item_ids: Sequence[int], grid: Grid) -> dict[int, dict[int, Slot]]:
     if not item_ids:
         return {}
-    begins_at, ends_at = grid.begins_at, grid.begins_at + timedelta(seconds=grid.slots * grid.seconds)
-    times = [moment.replace(tzinfo=None) for moment in (begins_at, begins_at, ends_at)]  # stored in UTC
+    begin = grid.begins_at.replace(tzinfo=None)  # stored in UTC
+    end = begin + timedelta(seconds=grid.slots * grid.seconds)
     found: dict[int, dict[int, Slot]] = {}
     with connection.cursor() as cursor:
-        cursor.execute(SLOTS, [times[0], grid.seconds, tuple(item_ids), times[1], times[2]])
-        for item_id, slot, left, queued, oldest_ms, *totals in cursor.fetchall():
+        cursor.execute(SLOTS, [begin, grid.seconds, begin, tuple(item_ids), begin, end])
+        for item_id, slot, microseconds, left, queued, oldest_ms, *totals in cursor.fetchall():
             found.setdefault(item_id, {})[int(slot)] = Slot(
+                seconds=int(microseconds) / 1_000_000,
                 left=left,
                 queued=queued,
                 oldest_ms=oldest_ms,
@@ -115,10 +122,16 @@ def _lines(*, of_slot: Mapping[int, Slot], grid: Grid) -> dict[str, list[float |
         for name in ("left", "queued", "oldest_ms"):
             lines[name].append(getattr(shown, name))
         for name in TOTALS:
-            lines[name].append(0 if last is None else _grown(shown.totals[name], last.totals[name]))
+            grown = 0 if last is None else _grown(shown.totals[name], last.totals[name])
+            lines[name].append(grown / _between(shown, last) if name in RATES else grown)
         if slot is not None:
             last, seen_slot = slot, number
     return lines
+
+
+def _between(slot: Slot, last: Slot | None) -> float:
+    """Seconds from one slot's last sample to another's: samples do not come at the same instant of each slot."""
+    return max(slot.seconds - last.seconds, SECONDS_BETWEEN_MIN) if last is not None else 1.0
 
 
 def _grown(total: int, before: int) -> int:
@@ -131,7 +144,6 @@ def _together(*, name: str, lines: Sequence[Mapping[str, list[float | None]]], g
         waited = _together(name="waited_ms", lines=lines, grid=grid)
         settled = _together(name="settled", lines=lines, grid=grid)
         return [round(w / s, 1) if w is not None and s else None for w, s in zip(waited, settled, strict=True)]
-    per = grid.seconds if name in {"accepted", "sold_out", "refused"} else 1
     line: list[float | None] = []
     for number in range(grid.slots):
         known = [value for of_item in lines if (value := of_item[name][number]) is not None]
@@ -140,5 +152,5 @@ def _together(*, name: str, lines: Sequence[Mapping[str, list[float | None]]], g
         elif name == "oldest_ms":
             line.append(max(known))
         else:
-            line.append(round(sum(known) / per, 2) if per > 1 else sum(known))
+            line.append(round(sum(known), 2) if name in RATES else sum(known))
     return line

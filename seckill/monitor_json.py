@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
+from django.conf import settings
 from django.urls import reverse
 
 from seckill.history import Series
 from seckill.models import Incident
 from seckill.monitor import BucketPicture, ItemPicture, Picture
+from seckill.stage_times import StageBreakdown
 
 Json = dict[str, Any]
 
@@ -31,6 +33,26 @@ def picture_json(picture: Picture) -> Json:
 def series_json(series: Series) -> Json:
     """Lines of the charts."""
     return vars(series) | {"begins_at": series.begins_at.isoformat()}
+
+
+def stages_json(breakdown: StageBreakdown) -> Json:
+    """Where a purchase's time goes: the average of the sampled ones, and bounds of each stage."""
+    return {
+        "sampled": breakdown.sampled,
+        "one_in": settings.STAGE_SAMPLE_ONE_IN,
+        "seconds": round((breakdown.until - breakdown.since).total_seconds()),
+        "whole_us": round(breakdown.whole_us),
+        "stages": [
+            {
+                "stage": time.stage.value,
+                "own_us": round(time.own_us),
+                "share": round(time.share, 4),
+                "p50_us": time.p50_us,
+                "p99_us": time.p99_us,
+            }
+            for time in breakdown.stages
+        ],
+    }
 
 
 def _sums(picture: Picture) -> Json:

@@ -21,10 +21,12 @@ from django.views.decorators.http import require_safe
 
 from rest.memory import Memory
 from seckill.desk_texts import texts_json
+from seckill.errors import GateUnavailable
 from seckill.history import history
 from seckill.models import FlashSale, SaleItem
 from seckill.monitor import picture_of, sales_to_watch
-from seckill.monitor_json import Json, picture_json, series_json
+from seckill.monitor_json import Json, picture_json, series_json, stages_json
+from seckill.stage_times import stage_breakdown
 
 Page = Callable[..., HttpResponseBase]
 
@@ -34,6 +36,7 @@ HISTORY_SECONDS = 2.0
 SPANS = {seconds: timedelta(seconds=int(seconds)) for seconds in ("300", "900", "3600")}
 _pictures: Memory[Json] = Memory(seconds=PICTURE_SECONDS, entries_max=50)
 _histories: Memory[Json] = Memory(seconds=HISTORY_SECONDS, entries_max=100)
+_stages: Memory[Json] = Memory(seconds=HISTORY_SECONDS, entries_max=1)
 
 
 def watching(view: Page) -> Page:
@@ -87,6 +90,15 @@ def monitor_history(request: HttpRequest, sale_id: int) -> HttpResponse:
         return JsonResponse({"code": "bad_request"}, status=HTTPStatus.BAD_REQUEST)
     key = (sale_id, item, span)
     return JsonResponse(_histories.get(key, lambda: _history(sale_id=sale_id, item=item, lasts=SPANS[span])))
+
+
+@watching
+def monitor_stages(_request: HttpRequest) -> HttpResponse:
+    """Answer with where a purchase's milliseconds go, over all sales."""
+    try:
+        return JsonResponse(_stages.get((), lambda: stages_json(stage_breakdown(now=timezone.now()))))
+    except GateUnavailable:
+        return JsonResponse({"code": "unavailable"}, status=HTTPStatus.SERVICE_UNAVAILABLE)
 
 
 def _picture(sale_id: int) -> Json:

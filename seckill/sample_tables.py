@@ -27,8 +27,10 @@ class ItemSample(models.Model):
     class Meta:
         verbose_name = _("sample of an item")
         verbose_name_plural = _("samples of items")
-        indexes = [models.Index(fields=["at"], name="item_sample_at")]
-        constraints = [models.UniqueConstraint(fields=["item_id", "at"], name="item_sample_once_a_second")]
+        indexes = [
+            models.Index(fields=["item_id", "at"], name="item_sample_item"),
+            models.Index(fields=["at"], name="item_sample_at"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.item_id} {self.at:%H:%M:%S}"

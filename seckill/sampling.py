@@ -4,7 +4,7 @@ One pipelined read of the stock Redis for all buckets, one of the tallies, three
 which nothing has changed has a row each half minute only, which tells that somebody still looks.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -22,6 +22,9 @@ from seckill.tally import ACCEPTED, ANSWERS, SETTLED, SOLD_OUT, WAITED_MS
 from seckill.turns import only_one
 
 QUIET_SECONDS = 30
+# Of two looks that follow each other at once, the second has nothing to add; after so long without one it was quiet.
+SECONDS_BETWEEN_MIN = timedelta(seconds=0.5)
+QUIET_AFTER = timedelta(seconds=1.9)
 KEPT_HOURS = 24
 # Rows thrown away by one look: more than are written meanwhile, and few enough to hold up nobody.
 PRUNED_MAX = 5_000
@@ -54,13 +57,13 @@ class Part:
     sold: int
 
 
-def take_samples(*, now: datetime) -> int:
+def take_samples(*, clock: Callable[[], datetime]) -> int:
     """Write a sample of each item on sale that has changed; return how many rows were written."""
     with only_one(work="samples") as is_mine:
         if not is_mine:
             return 0
-        _throw_away(before=now - timedelta(hours=KEPT_HOURS))
-        return _take(at=now.replace(microsecond=0))
+        _throw_away(before=clock() - timedelta(hours=KEPT_HOURS))
+        return _take(clock=clock)
 
 
 def parts_of(**which: object) -> list[Part]:
@@ -122,8 +125,10 @@ def _tallied(tally: Mapping[str, int] | None, *names: str) -> int | None:
     return None if tally is None else sum(tally.get(name, 0) for name in names)
 
 
-def _take(*, at: datetime) -> int:
-    seen, _ = look(parts=parts_of(bucket__pool__sale__state=SaleState.PREHEATED))
+def _take(*, clock: Callable[[], datetime]) -> int:
+    parts = parts_of(bucket__pool__sale__state=SaleState.PREHEATED)
+    seen, _ = look(parts=parts)
+    at = clock()  # when it was seen, not when somebody was told to look
     last = _last_samples(item_ids=seen, since=at - timedelta(seconds=2 * QUIET_SECONDS))
     rows: list[ItemSample] = []
     for item_id, now_seen in seen.items():
@@ -143,10 +148,10 @@ def _rows(*, item_id: int, seen: Seen, last: ItemSample | None, at: datetime) ->
     before = {name: getattr(last, name) for name in vars(seen)}
     # What could not be seen is as it was: totals must not fall to nothing and jump up again.
     values = vars(seen) | {name: before[name] for name in TOTALS if getattr(seen, name) is None}
-    if age <= timedelta(0) or (values == before and age < timedelta(seconds=QUIET_SECONDS)):
+    if age < SECONDS_BETWEEN_MIN or (values == before and age < timedelta(seconds=QUIET_SECONDS)):
         return []
     row = _row(item_id=item_id, at=at, values=values)
-    if values != before and age > timedelta(seconds=1):
+    if values != before and age > QUIET_AFTER:
         return [_row(item_id=item_id, at=at - timedelta(seconds=1), values=before), row]
     return [row]
 

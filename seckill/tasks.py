@@ -59,7 +59,7 @@ def sweep_buckets() -> None:
 @shared_task(name="seckill.sample")
 def take_samples() -> None:
     """Note what is to be seen of each item on sale, for the charts of the monitor."""
-    sampling.take_samples(now=timezone.now())
+    sampling.take_samples(clock=timezone.now)
 
 
 @shared_task(name="seckill.return_closed")

@@ -14,11 +14,11 @@ from seckill.models import SaleItem
 from seckill.pausing import pause_item
 from seckill.repair import reconcile_and_repair
 from seckill.sample_tables import ItemSample
-from seckill.sampling import take_samples
 from seckill.tally import tally
 from tests.browser.steps import settle
 from tests.browser.test_everybody import overflow
 from tests.browser.visitor import DESKTOP, PHONE, Visitor, shoot
+from tests.support.samples import sample
 from tests.support.shop import Shop, buy, make_tickets, open_sale
 
 
@@ -77,7 +77,7 @@ def serious(page: Page) -> list[str]:
 def test_an_operator_watches_a_sale_sell_out(visitor: Visitor, operator: User) -> None:
     """Numbers move by themselves: reserved, waiting for MySQL, sold, sold out."""
     shop = open_sale(units=5)
-    take_samples(now=timezone.now() - timedelta(seconds=10))
+    sample(now=timezone.now() - timedelta(seconds=10))
     page = visitor.open(monitor(shop), buyer=operator, viewport=DESKTOP)
     left = page.locator('.tile [data-sum="left"].number')
     expect(left).to_have_text("5")

@@ -9,7 +9,7 @@ from seckill.desk_texts import TEXTS
 
 SCRIPTS = Path(__file__).resolve().parent.parent.parent / "seckill" / "static" / "desk"
 # Keys that are put together where they are said.
-FAMILIES = ("phase_", "verdict_", "gate_")
+FAMILIES = ("phase_", "verdict_", "gate_", "stage_")
 
 
 def test_every_text_is_said_and_every_word_has_its_text() -> None:

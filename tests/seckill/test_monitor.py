@@ -14,19 +14,24 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from benchmarks.redis_log import commands_of
+from metrics.stages import Stage
 from orders.models import Order
 from orders.services import cancel_order
+from rest.memory import forget_everything
+from seckill import monitor_pages
+from seckill.errors import GateUnavailable
 from seckill.gate import staging
 from seckill.incidents import Severity, open_incident
 from seckill.models import SaleItem
 from seckill.order_counts import order_counts
 from seckill.repair import reconcile_and_repair
 from seckill.sample_tables import ItemSample
-from seckill.sampling import take_samples
 from seckill.settlement import settle_bucket
+from seckill.stage_times import stage_sums
 from seckill.tally import tally
 from tests.support.aliases import NOWHERE, point
 from tests.support.people import person
+from tests.support.samples import sample
 from tests.support.shop import Shop, buy, make_sale, make_tickets, open_sale
 
 QUERIES_MAX = 20
@@ -84,7 +89,7 @@ def test_rates_are_over_the_last_seconds(watcher: Client) -> None:
     """Also after a quiet while, whose last sample is old: what came since came just now."""
     shop = open_sale(units=30)
     now = timezone.now()
-    take_samples(now=now - timedelta(seconds=20))
+    sample(now=now - timedelta(seconds=20))
     sell(shop, 10)
     (item,) = look(watcher, shop)["items"]
     assert item["accepted_rate"] == 2.0
@@ -138,8 +143,8 @@ def test_no_page_costs_more_for_more_items_or_reads_a_buyer(watcher: Client) -> 
     tally.flush()
     settle_bucket(bucket=shop.bucket, clock=timezone.now)
     reconcile_and_repair(bucket=shop.bucket, clock=timezone.now)
-    take_samples(now=timezone.now() - timedelta(seconds=10))
-    paths = [reverse("desk_monitor")] + [
+    sample(now=timezone.now() - timedelta(seconds=10))
+    paths = [reverse("desk_monitor"), reverse("desk_monitor_stages")] + [
         reverse(name, args=[shop.sale.pk]) for name in ("desk_monitor_sale", "desk_monitor_now", "desk_monitor_history")
     ]
     members = set(shop.bucket.keys[2:4])
@@ -152,10 +157,35 @@ def test_no_page_costs_more_for_more_items_or_reads_a_buyer(watcher: Client) -> 
         assert len([name for name, *_ in commands if name == "XRANGE"]) <= 2
 
 
+def test_where_a_purchases_time_goes_is_told(watcher: Client, settings: Settings) -> None:
+    url = reverse("desk_monitor_stages")
+    none = json.loads(watcher.get(url).content)
+    assert (none["sampled"], none["stages"], none["one_in"]) == (0, [], settings.STAGE_SAMPLE_ONE_IN)
+    forget_everything()
+    seconds = {Stage.RECEIVE: 0.001, Stage.TICKET: 0.0005, Stage.REDIS: 0.003, Stage.SCRIPT: 0.0001, Stage.PUBLISH: 0.0}
+    for _ in range(4):
+        stage_sums.note(seconds | {Stage.ANSWER: 0.0005, Stage.WHOLE: 0.005})
+    stage_sums.flush()
+    found = json.loads(watcher.get(url).content)
+    assert (found["sampled"], found["whole_us"], found["seconds"]) == (4, 5_000, 60)
+    times = {stage["stage"]: (stage["own_us"], stage["share"], stage["p50_us"]) for stage in found["stages"]}
+    assert times["redis"] == (2_900, 0.58, 4_096)
+    assert times["script"] == (100, 0.02, 128)
+    assert sum(stage["share"] for stage in found["stages"]) == pytest.approx(1)
+
+
+def test_without_the_cache_there_are_no_stages(watcher: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(**_: object) -> None:
+        raise GateUnavailable("away")
+
+    monkeypatch.setattr(monitor_pages, "stage_breakdown", away)
+    assert watcher.get(reverse("desk_monitor_stages")).status_code == 503
+
+
 def test_an_hour_can_be_asked_for(watcher: Client) -> None:
     shop = open_sale(units=3, items=2)
     now = timezone.now()
-    take_samples(now=now - timedelta(seconds=60))
+    sample(now=now - timedelta(seconds=60))
     url = reverse("desk_monitor_history", args=[shop.sale.pk])
     whole = json.loads(watcher.get(url).content)
     one = json.loads(watcher.get(url, {"item": shop.item.pk}).content)

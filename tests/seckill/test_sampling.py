@@ -16,10 +16,11 @@ from seckill.gate.connection import raw_client
 from seckill.gate.tallies import read_tallies
 from seckill.history import GAP_SECONDS, SLOT_SECONDS, history
 from seckill.sample_tables import ItemSample
-from seckill.sampling import KEPT_HOURS, QUIET_SECONDS, take_samples
+from seckill.sampling import KEPT_HOURS, QUIET_SECONDS
 from seckill.settlement import settle_bucket
 from seckill.tally import Tally, tally
 from tests.support.aliases import NOWHERE, point
+from tests.support.samples import sample
 from tests.support.shop import Shop, buy, make_ticket, make_tickets, open_sale
 from tests.support.threads import run_together
 
@@ -48,12 +49,12 @@ def ask(tickets: Sequence[str]) -> list[str]:
 def test_a_sample_shows_both_stores_and_the_answers() -> None:
     shop = open_sale(units=3)
     tickets = make_tickets(shop, 5)
-    assert take_samples(now=at(0.4)) == 1
+    assert sample(now=at(0.4)) == 1
     assert ask(tickets)[3:] == ["SoldOut", "SoldOut"]
-    assert take_samples(now=at(1.2)) == 1
+    assert sample(now=at(1.2)) == 1
     settle_bucket(bucket=shop.bucket, clock=timezone.now)
     tally.flush()
-    assert take_samples(now=at(2)) == 1
+    assert sample(now=at(2)) == 1
     assert samples(shop) == [(0, 3, 0, 0, 0, 0), (1, 0, 3, 0, 3, 2), (2, 0, 0, 3, 3, 2)]
     last = ItemSample.objects.latest("at")
     assert (last.settled, last.oldest_ms) == (3, 0)
@@ -64,10 +65,10 @@ def test_a_quiet_item_has_a_row_each_half_minute_and_its_last_quiet_second() -> 
     """A burst after a quiet while stands in its own second, not spread over the quiet before it."""
     shop = open_sale(units=3)
     for second in range(QUIET_SECONDS + 5):
-        take_samples(now=at(second))
+        sample(now=at(second))
     assert [second for second, *_ in samples(shop)] == [0, QUIET_SECONDS]
     ask(make_tickets(shop, 2))
-    assert take_samples(now=at(QUIET_SECONDS + 20)) == 2
+    assert sample(now=at(QUIET_SECONDS + 20)) == 2
     assert samples(shop)[2:] == [
         (QUIET_SECONDS + 19, 3, 0, 0, 0, 0),
         (QUIET_SECONDS + 20, 1, 2, 0, 2, 0),
@@ -76,8 +77,8 @@ def test_a_quiet_item_has_a_row_each_half_minute_and_its_last_quiet_second() -> 
 
 def test_a_second_is_sampled_once_whoever_is_told_to() -> None:
     shop = open_sale()
-    run_together(lambda _: take_samples(now=at(0.1)), range(4))
-    take_samples(now=at(0.9))
+    run_together(lambda _: sample(now=at(0.1)), range(4))
+    sample(now=at(0.9))
     assert len(samples(shop)) == 1
 
 
@@ -85,7 +86,7 @@ def test_a_pool_of_several_items_counts_each_by_its_answers() -> None:
     shop = open_sale(units=2, items=2)
     one, other = shop.items
     ask([make_tickets(shop, 1, item=one)[0], *make_tickets(shop, 3, item=other)])
-    take_samples(now=at(0))
+    sample(now=at(0))
     rows = {row.item_id: (row.accepted, row.sold_out, row.left) for row in ItemSample.objects.all()}
     assert rows == {one.pk: (1, 0, 1), other.pk: (2, 1, 0)}
 
@@ -94,7 +95,7 @@ def test_other_answers_are_counted_apart() -> None:
     shop = open_sale(units=5)
     ticket = make_ticket(shop)
     ask([ticket, ticket])
-    take_samples(now=at(0))
+    sample(now=at(0))
     assert read_tallies(pool_ids=[shop.pool.pk]) == {shop.item.pk: {"reserved": 1, "already_yours": 1}}
     assert ItemSample.objects.get().refused == 1
 
@@ -103,38 +104,38 @@ def test_a_redis_that_is_away_leaves_a_gap_and_no_step(settings: Settings) -> No
     """What was counted stays counted; units that nobody could see are unknown, not none."""
     shop = open_sale(units=3)
     ask(make_tickets(shop, 2))
-    take_samples(now=at(0))
+    sample(now=at(0))
     where = settings.CACHES["stock"]["LOCATION"]
     point(settings, "stock", NOWHERE)
-    take_samples(now=at(1))
+    sample(now=at(1))
     point(settings, "stock", where)
-    take_samples(now=at(2))
+    sample(now=at(2))
     assert samples(shop) == [(0, 1, 2, 0, 2, 0), (1, None, None, 0, 2, 0), (2, 1, 2, 0, 2, 0)]
 
 
 def test_a_damaged_bucket_is_unknown() -> None:
     shop = open_sale(units=3)
     raw_client().hset(shop.bucket.keys[0], f"{shop.item.pk}:left", "many")
-    take_samples(now=at(0))
+    sample(now=at(0))
     assert samples(shop) == [(0, None, None, 0, 0, 0)]
 
 
 def test_old_samples_are_thrown_away() -> None:
     shop = open_sale()
-    take_samples(now=at(0))
-    take_samples(now=at(KEPT_HOURS * 3600))
-    take_samples(now=at(KEPT_HOURS * 3600 + 1))
+    sample(now=at(0))
+    sample(now=at(KEPT_HOURS * 3600))
+    sample(now=at(KEPT_HOURS * 3600 + 1))
     assert [second for second, *_ in samples(shop)] == [KEPT_HOURS * 3600]
 
 
 def test_a_look_costs_the_same_however_many_items() -> None:
     open_sale(items=6)
     with CaptureQueriesContext(connection) as few:
-        take_samples(now=at(0))
+        sample(now=at(0))
     open_sale(items=6)
     open_sale()
     with CaptureQueriesContext(connection) as many:
-        take_samples(now=at(1))
+        sample(now=at(1))
     assert len(many) <= len(few) + 1
 
 
@@ -192,8 +193,8 @@ def test_an_hour_is_drawn_in_rates_and_levels() -> None:
     write(shop, 11, left=0, queued=0, accepted=100, sold_out=50, settled=100, waited_ms=42_000)
     lines = history(item_ids=[shop.item.pk], until=at(14), lasts=timedelta(seconds=20))
     assert lines.begins_at == at(-5)
-    assert lines.accepted == [None, 0, 20, 0]
-    assert lines.sold_out == [None, 0, 5, 5]
+    assert lines.accepted == [None, 0, 12.5, 0]
+    assert lines.sold_out == [None, 0, 3.12, 8.33]
     assert lines.left == [None, 100, 0, 0]
     assert lines.queued == [None, 0, 30, 0]
     assert lines.settle_ms == [None, None, 455.6, 100]
@@ -235,4 +236,14 @@ def test_the_last_minutes_are_drawn_finer() -> None:
     write(shop, 4, accepted=9)
     lines = history(item_ids=[shop.item.pk], until=at(5), lasts=timedelta(seconds=10))
     assert lines.slot_seconds == 2
-    assert lines.accepted == [None, None, 0, 2, 0]
+    assert lines.accepted == [None, None, 0, 4, 0]
+
+
+@pytest.mark.usefixtures("_coarse")
+def test_a_rate_is_of_the_seconds_between_two_looks() -> None:
+    """Looks come when the workers have time: ten a second is ten a second, whenever it was seen."""
+    shop = open_sale()
+    for second in (0.0, 4.9, 8.1, 11.4, 19.9):
+        write(shop, second, accepted=round(10 * second))
+    lines = history(item_ids=[shop.item.pk], until=at(21), lasts=timedelta(seconds=25))
+    assert lines.accepted[1:4] == [10, 10, 10]

@@ -49,6 +49,7 @@ def test_every_stage_of_a_sampled_purchase_is_told(settings: Settings, *, is_fas
     assert sum(time.share for time in told.stages) == pytest.approx(1, abs=0.01)
     assert sum(time.own_us for time in told.stages) == pytest.approx(told.whole_us, abs=5)
     assert all(time.p90_us >= time.mean_us / 3 for time in told.stages)
+    assert all(time.p50_us <= time.p90_us <= time.p99_us for time in told.stages)
     after = scrape()
     for stage in Stage:
         name = "seckill_purchase_stage_seconds_count"

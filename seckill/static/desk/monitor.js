@@ -1,6 +1,7 @@
 /** The monitor of one sale: asks every two seconds what it looks like, and says so when it does not learn it. */
 import { makeCharts } from "./charts.js";
 import { poll } from "./poll.js";
+import { showStages } from "./stages.js";
 import { count, localize, rate, span, t, wait } from "./words.js";
 
 const EVERY_MS = 2000;
@@ -165,6 +166,12 @@ const askHistory = poll({
   url: () => `${root.dataset.historyUrl}?span=${chosenSpan()}${chosenItem.value ? `&item=${chosenItem.value}` : ""}`,
   everyMs: HISTORY_EVERY_MS,
   onAnswer: draw,
+  onTrouble() {},
+});
+poll({
+  url: root.dataset.stagesUrl,
+  everyMs: HISTORY_EVERY_MS,
+  onAnswer: (found) => showStages(one("[data-stages]"), found),
   onTrouble() {},
 });
 chosenItem.addEventListener("change", askHistory);

@@ -26,6 +26,9 @@ export function span(seconds) {
   return `${Math.floor(all / 86400)} d ${Math.floor((all % 86400) / 3600)} h`;
 }
 
+/** Microseconds as a person reads them. */
+export const moment = (us) => (us < 1000 ? `${whole.format(us)} µs` : `${fine.format(us / 1000)} ms`);
+
 /** Milliseconds as a person reads them. */
 export function wait(ms) {
   if (ms === null || ms === undefined) return "–";
