@@ -347,6 +347,9 @@ ONE_PERSON_SHOP = env.bool("ONE_PERSON_SHOP", default=False)
 # Pretended payments, and items that answer every code on purpose: for those who build against the API.
 SANDBOX = env.bool("SANDBOX", default=False)
 
+# While this file is there, nothing new is accepted in any sale: for the hour in which nobody can log in.
+STOP_FILE = env.str("STOP_FILE", default="")
+
 SECKILL = {
     "eligibility": [
         *env.list("SECKILL_ELIGIBILITY", default=["seckill.eligibility.active_account"]),

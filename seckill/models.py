@@ -87,6 +87,8 @@ class SaleItem(models.Model):
     price = models.DecimalField(_("price"), max_digits=12, decimal_places=2, validators=[MinValueValidator(0)])
     units = models.PositiveIntegerField(_("units"), validators=[MinValueValidator(1)])
     is_paused = models.BooleanField(_("paused"), default=False, editable=False)
+    # Paused by a stop of all sales, which takes back what it has paused and nothing else.
+    stopped_at = models.DateTimeField(_("stopped at"), null=True, blank=True, editable=False)
 
     class Meta:
         verbose_name = _("sale item")

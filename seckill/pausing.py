@@ -51,7 +51,7 @@ def _store(*, item_id: int, is_paused: bool) -> list[BucketRef]:
     try:
         with transaction.atomic(durable=True):
             rows = list(Bucket.objects.select_for_update().filter(pool_id=item.pool_id).order_by("number"))
-            SaleItem.objects.filter(pk=item_id).update(is_paused=is_paused)
+            SaleItem.objects.filter(pk=item_id).update(is_paused=is_paused, stopped_at=None)
     except DatabaseError as error:
         if not is_transient(error):
             raise

@@ -24,7 +24,7 @@ from seckill.gate.keys import BucketRef
 from seckill.gate.staging import Frozen, GateFields
 from seckill.intake import Intake, IntakeContext, owes_nothing, park_unknown, take_in
 from seckill.members import receipt_of
-from seckill.models import Bucket, Reservation, SaleItem, SalePool
+from seckill.models import Bucket, Reservation, SalePool
 from seckill.outcomes import (
     highest_seq,
     in_order,
@@ -36,8 +36,10 @@ from seckill.outcomes import (
     ticket_prices,
     units_unsold,
 )
+from seckill.pausing import paused_items
 from seckill.rebuild_runs import begin_run, end_run, fail_run
 from seckill.states import ReservationState
+from seckill.stopping import adopt_stops
 
 logger = logging.getLogger(__name__)
 
@@ -91,6 +93,7 @@ def rebuild_bucket(*, bucket: BucketRef, clock: Callable[[], datetime], orders: 
     then and the sweep tries again.
     """
     bury(bucket=bucket, now=clock())
+    adopt_stops(bucket=bucket, now=clock())
     with transaction.atomic(durable=True):
         row = lock_bucket(bucket)
         if not is_on_sale(bucket):
@@ -249,7 +252,7 @@ def _gate_fields(*, row: Bucket, bucket: BucketRef, frozen: Frozen) -> GateField
         adj_no=row.adj_no,
         window_no=pool.sale.window_no,
         repair_no=row.repair_no,
-        paused_items=frozenset(SaleItem.objects.filter(pool_id=pool.pk, is_paused=True).values_list("pk", flat=True)),
+        paused_items=paused_items(pool_id=pool.pk),
     )
 
 

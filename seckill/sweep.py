@@ -17,6 +17,7 @@ from seckill.pausing import carry_over, paused_items
 from seckill.rebuild import bury
 from seckill.recovery import ENDED_BY_AN_OPEN_GATE, LOST
 from seckill.selectors import buckets_on_sale
+from seckill.stopping import adopt
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +90,8 @@ def _tend(*, bucket: BucketRef, findings: Findings, now: datetime) -> None:
     snapshot = gate.snapshot(bucket=bucket, entries_max=0)
     if snapshot.queue_length > 0:
         findings.to_settle.append(bucket)
+    if snapshot.stopped_items:
+        adopt(bucket=bucket, item_ids=snapshot.stopped_items, now=now)
     wanted = paused_items(pool_id=bucket.pool_id)
     if wanted != snapshot.paused_items:
         carry_over(bucket=bucket, wanted=wanted, found=snapshot.paused_items)

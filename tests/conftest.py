@@ -16,6 +16,7 @@ from rest.memory import forget_everything
 from rest.throttles import second_counts
 from seckill.gate.connection import forget_connections, raw_client
 from seckill.shut import shut_items
+from seckill.stop_file import stop_file
 from tests.plugin import running_servers
 from tests.support.broker import empty_queues
 
@@ -73,6 +74,7 @@ def stores(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterato
         empty_queues()
         second_counts.forget()
         shut_items.forget()
+        stop_file.forget()
         forget_everything()
         yield
         _empty_tables()

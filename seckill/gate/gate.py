@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
+from enum import StrEnum
 from typing import Any
 
 from metrics import stages
@@ -37,6 +38,13 @@ _resume = Script("resume")
 NOBODYS = BucketRef(pool_id=0, number=0)
 
 
+class PauseMark(StrEnum):
+    """What stands at a paused item in the gate; ``STOP`` where MySQL has to be told of it yet."""
+
+    KNOWN = "1"
+    STOP = "stop"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReserveReply:
     """The script's verdict; ``number`` depends on the code (units left, units held, ms until opening)."""
@@ -50,7 +58,8 @@ class ReserveReply:
 class Snapshot:
     """A bucket at one instant. ``left`` and ``queued`` are units per item, ``entries`` the head of the queue.
 
-    ``receipts`` leaves out missing and damaged ones; no script gives anything back for either.
+    ``stopped_items`` are the paused ones that MySQL may not know of. ``receipts`` leaves out missing and damaged
+    ones; no script gives anything back for either.
     """
 
     epoch: int
@@ -63,6 +72,7 @@ class Snapshot:
     frozen_by: str
     is_sealed: bool
     paused_items: frozenset[int]
+    stopped_items: frozenset[int]
     left: Mapping[int, int]
     queued: Mapping[int, int]
     prices: Mapping[int, str]
@@ -160,7 +170,8 @@ def snapshot(*, bucket: BucketRef, entries_max: int, order_numbers: Sequence[str
             repair_no=int(gate["repair_no"]),
             frozen_by=gate.get("frozen", ""),
             is_sealed="sealed" in gate,
-            paused_items=frozenset(int(name.removeprefix("paused:")) for name in gate if name.startswith("paused:")),
+            paused_items=paused_in(gate),
+            stopped_items=stopped_in(gate),
             left=_units(stock, ":left"),
             queued=_units(stock, ":queued"),
             prices={int(name.removesuffix(":price")): stock[name] for name in stock if name.endswith(":price")},
@@ -170,6 +181,16 @@ def snapshot(*, bucket: BucketRef, entries_max: int, order_numbers: Sequence[str
         )
     except (KeyError, ValueError) as error:
         raise BucketUnsound(f"bucket {bucket} is damaged: {error!r}") from error
+
+
+def paused_in(gate: Mapping[str, str]) -> frozenset[int]:
+    """Return the items that are paused by a gate's fields."""
+    return frozenset(int(name.removeprefix("paused:")) for name in gate if name.startswith("paused:"))
+
+
+def stopped_in(gate: Mapping[str, str]) -> frozenset[int]:
+    """Return those of them that MySQL may not know of."""
+    return paused_in({name: mark for name, mark in gate.items() if mark == PauseMark.STOP})
 
 
 def confirm(*, bucket: BucketRef, epoch: int, settled_seq: int, confirmations: Sequence[Confirmation]) -> int:
@@ -224,9 +245,9 @@ def drop(*, bucket: BucketRef, epoch: int, stream_ids: Sequence[str]) -> int:
     return _counted(_drop(bucket.keys, epoch, *stream_ids))
 
 
-def pause(*, bucket: BucketRef, item_id: int) -> bool:
+def pause(*, bucket: BucketRef, item_id: int, mark: PauseMark = PauseMark.KNOWN) -> bool:
     """Refuse new reservations of an item; False when there is no gate."""
-    return bool(_pause(bucket.keys, item_id))
+    return bool(_pause(bucket.keys, item_id, mark))
 
 
 def resume(*, bucket: BucketRef, item_id: int) -> bool:

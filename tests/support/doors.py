@@ -49,10 +49,13 @@ class Served:
 
 
 @contextmanager
-def served_shop(servers: PrivateServers, *, lane: bool, directory: Path) -> Iterator[Served]:
-    """Serve the test database by Granian for the length of the block, with or without its fast lane."""
+def served_shop(servers: PrivateServers, *, lane: bool, directory: Path, **further: str) -> Iterator[Served]:
+    """Serve the test database by Granian for the length of the block, with or without its fast lane.
+
+    ``further`` are settings of its own.
+    """
     database = urlsplit(servers.environment()["DATABASE_URL"])._replace(path=f"/{connection.settings_dict['NAME']}")
-    environment = {**servers.environment(), "DATABASE_URL": database.geturl(), "FAST_LANE": str(int(lane))}
+    environment = {**servers.environment(), "DATABASE_URL": database.geturl(), "FAST_LANE": str(int(lane)), **further}
     port = free_port()
     server = Server(
         program=Program(
