@@ -9,7 +9,7 @@ SETTINGS := SECRET_KEY=unused DATABASE_URL=mysql://nowhere/none \
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help prepare demo up faults bench-returns bench-archive bench-desk check test test-fast soak format lock migrations clean
+.PHONY: help prepare demo up faults bench-returns bench-stages bench-archive bench-desk check test test-fast soak format lock migrations clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +28,10 @@ faults: prepare ## Kill, stop and restart each part in the middle of a rush; ARG
 
 bench-returns: prepare ## Measure how soon the units of closed orders can be bought again; var/bench/returns.json.
 	@$(BIN)/python -m benchmarks.returns $(ARGS)
+
+bench-stages: ## Measure what timing the stages of purchases costs; var/bench/stages.json.
+	@bash benchmarks/prepare bench
+	@$(BIN)/python -m benchmarks.stages $(ARGS)
 
 bench-archive: prepare ## Archive a million buyers; ARGS="--buyers 100000". The result is in var/bench.
 	$(BIN)/python -m benchmarks.archive $(ARGS)

@@ -152,7 +152,7 @@ def _programs(*, directory: Path, environment: Mapping[str, str], port: int) -> 
         program(
             arguments=(sys.executable, "-m", "granian", *WEB_OPTIONS, f"--port={port}", "benchmarks.wsgi:application"),
             log=directory / "web.log",
-            is_ready=partial(_is_healthy, port=port),
+            is_ready=partial(is_healthy, port=port),
         ),
         program(
             # Its own name keeps it apart from other workers, where the broker is an existing one.
@@ -168,7 +168,7 @@ def _programs(*, directory: Path, environment: Mapping[str, str], port: int) -> 
     ]
 
 
-def _is_healthy(*, port: int) -> bool:
+def is_healthy(*, port: int) -> bool:
     """Tell whether the shop answers and reaches all its servers."""
     connection = HTTPConnection(HOST, port, timeout=HEALTH_TIMEOUT_SECONDS)
     try:

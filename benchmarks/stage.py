@@ -43,7 +43,7 @@ def running_shop(*, directory: Path, screen: Screen, is_fresh: bool, port: int |
         with screen.step("Making the tables and filling the warehouse"):
             shop = running.enter_context(Shop(directory=directory / "shop", environment=environment, port=port))
             shop.web.launch()  # It needs no tables to start, so let it.
-            _set_up_django(environment)
+            set_up_django(environment)
             _stock(shop)
         with screen.step("Starting Granian, a Celery worker and beat"):
             shop.start()
@@ -74,7 +74,7 @@ def run_on_stage(name: str, act: Callable[[Screen], int]) -> int:
     return 1
 
 
-def _set_up_django(environment: Mapping[str, str]) -> None:
+def set_up_django(environment: Mapping[str, str]) -> None:
     """Make this process one of the shop's, but for its log: what the screen shows is not for log lines."""
     os.environ.update(environment, DJANGO_SETTINGS_MODULE="config.settings", LOG_LEVEL="ERROR")
     django.setup()
