@@ -53,7 +53,13 @@ def _stock_redis_errors(facts: ServerFacts) -> list[checks.CheckMessage]:
             )
         )
     if facts.version is not None and facts.version < REDIS_VERSION_MIN:
-        found.append(checks.Error(f"Redis {facts.version} is older than 7.0.", id="seckill.E003"))
+        found.append(
+            checks.Error(
+                f"Redis {'.'.join(map(str, facts.version))} is older than 7.0.",
+                hint="Use Redis 7.0 or newer, or a Valkey.",
+                id="seckill.E003",
+            )
+        )
     return found
 
 
@@ -118,9 +124,21 @@ def check_database(databases: Sequence[str] | None, **_kwargs: Any) -> list[chec
             )
         )
     if "STRICT_TRANS_TABLES" not in sql_mode and "STRICT_ALL_TABLES" not in sql_mode:
-        found.append(checks.Error("The database cuts values silently: sql_mode is not strict.", id="seckill.E006"))
+        found.append(
+            checks.Error(
+                "The database cuts values silently: sql_mode is not strict.",
+                hint="Let nothing change the sql_mode that the settings set for each session.",
+                id="seckill.E006",
+            )
+        )
     if settings.DATABASES["default"]["OPTIONS"].get("isolation_level") != "read committed":
-        found.append(checks.Error("The isolation level must be read committed.", id="seckill.E007"))
+        found.append(
+            checks.Error(
+                "The isolation level must be read committed.",
+                hint="Leave isolation_level in DATABASES as it is.",
+                id="seckill.E007",
+            )
+        )
     return found
 
 

@@ -84,7 +84,7 @@ def run_errands(errands: Sequence[Errand], *, seconds: float) -> Mapping[str, Fi
 
 @contextmanager
 def hasty_database(*, seconds: int = TIMEOUT_SECONDS) -> Iterator[None]:
-    """Give this thread a database connection of its own that waits at most so long for each answer.
+    """Give this thread a database connection of its own that waits at most so long for an answer, and less to connect.
 
     The usual one waits for a server that stands still as long as the kernel does.
     """

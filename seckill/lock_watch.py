@@ -113,15 +113,30 @@ def _buckets(*, index: str, key: Sequence[str]) -> list[BucketRef]:
     return [BucketRef(pool_id=pool_id, number=number) for pool_id, number in rows.values_list("pool_id", "number")]
 
 
+def can_see_waits() -> bool:
+    """Tell whether this user may see who keeps a lock. Raises ``DatabaseError`` where that cannot be told."""
+    try:
+        _ask_for_waits()
+    except DatabaseError as error:
+        if is_transient(error):
+            raise
+        return False
+    return True
+
+
+def _ask_for_waits() -> list[tuple[int, int, str | None, str, str, str]]:
+    with connection.cursor() as cursor:
+        cursor.execute(_MARIADB if getattr(connection, "mysql_is_mariadb", False) else _MYSQL, [BUSY_SECONDS])
+        return list(cursor.fetchall())
+
+
 def _waits() -> list[tuple[int, int, str | None, str, str, str]]:
     """Rows of the server's own table of waits; none where this user may not see it."""
     global _may_look  # noqa: PLW0603  said once per process
     if not _may_look:
         return []
     try:
-        with connection.cursor() as cursor:
-            cursor.execute(_MARIADB if getattr(connection, "mysql_is_mariadb", False) else _MYSQL, [BUSY_SECONDS])
-            return list(cursor.fetchall())
+        return _ask_for_waits()
     except DatabaseError as error:
         _may_look = is_transient(error)
         logger.warning("who keeps a lock cannot be told: %s", error)

@@ -57,3 +57,9 @@ def gate_signs(*, buckets: Sequence[BucketRef]) -> Mapping[BucketRef, Pulse | No
     """Read Redis's signs, in one round trip; None for a bucket that cannot be shown. Raises ``GateUnavailable``."""
     felt = pulses(buckets=buckets)
     return {bucket: felt.get(bucket) for bucket in buckets}
+
+
+def critical_incidents() -> list[str]:
+    """Kinds of critical incidents that are open."""
+    rows = Incident.objects.filter(open_key__isnull=False, severity=Incident.Severity.CRITICAL)
+    return sorted(set(rows.values_list("kind", flat=True)))

@@ -33,13 +33,17 @@ INSTALL_OPTIONS = (
     "--force",
 )
 
-# Run at each start, one statement a line. Django names its test databases test_seckill, test_seckill_gw0 and so on.
+# Run at each start, one statement a line; the dba is there for tests that set what the shop's user may not.
+# Django names its test databases test_seckill, test_seckill_gw0 and so on.
 INIT_SQL = r"""CREATE DATABASE IF NOT EXISTS `seckill` CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci;
 CREATE USER IF NOT EXISTS 'seckill'@'{host}' IDENTIFIED BY '{password}';
 ALTER USER 'seckill'@'{host}' IDENTIFIED BY '{password}';
 GRANT ALL PRIVILEGES ON `seckill`.* TO 'seckill'@'{host}';
 GRANT ALL PRIVILEGES ON `test\_seckill%`.* TO 'seckill'@'{host}';
 GRANT PROCESS ON *.* TO 'seckill'@'{host}';
+CREATE USER IF NOT EXISTS 'dba'@'{host}' IDENTIFIED BY '{password}';
+ALTER USER 'dba'@'{host}' IDENTIFIED BY '{password}';
+GRANT ALL PRIVILEGES ON *.* TO 'dba'@'{host}' WITH GRANT OPTION;
 """
 
 
