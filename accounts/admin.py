@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from accounts import people_admin  # noqa: F401  registers the pages of accounts and groups
 from accounts.blocks import network_of
 from accounts.models import Block, ExternalIdentity
-from rest.large_lists import LargeList
+from rest.desk import LargeDeskAdmin
 
 
 class BlockForm(forms.ModelForm[Block]):
@@ -31,7 +31,7 @@ class BlockForm(forms.ModelForm[Block]):
 
 
 @admin.register(Block)
-class BlockAdmin(LargeList, admin.ModelAdmin[Block]):
+class BlockAdmin(LargeDeskAdmin):
     """Accounts that get no new ticket, and networks that get no ticket, account or log-in; within two seconds.
 
     A blocked account may still log in: it may have something to pay for. Tickets issued before stay valid.
@@ -52,7 +52,7 @@ class BlockAdmin(LargeList, admin.ModelAdmin[Block]):
 
 
 @admin.register(ExternalIdentity)
-class ExternalIdentityAdmin(LargeList, admin.ModelAdmin[ExternalIdentity]):
+class ExternalIdentityAdmin(LargeDeskAdmin):
     """Which account a log-in service's subject is; only read, and deleted to part the two."""
 
     list_display = ["provider", "subject", "account", "created_at"]

@@ -14,6 +14,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 import metrics  # noqa: F401  decides where processes count, before the library is imported
+from config.desk import UNFOLD as DESK
 from config.logs import logging_settings
 from seckill.gate.handshake import learn_run_id
 
@@ -38,7 +39,8 @@ INSTALLED_APPS = [
     "inventory",
     "accounts",
     "rest",
-    "django.contrib.admin",
+    "unfold.apps.BasicAppConfig",
+    "config.apps.DeskConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -278,7 +280,9 @@ SESSION_COOKIE_SECURE = IS_HTTPS
 CSRF_COOKIE_SECURE = IS_HTTPS
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
-# Everything from here, nothing inline.
+# How the desk looks.
+UNFOLD = DESK
+# Everything from here, nothing inline; the desk is let a little more, see rest/desk.py.
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": ["'none'"],

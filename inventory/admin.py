@@ -1,43 +1,24 @@
 """Admin of the inventory: the catalogue is edited, stock numbers and the ledger are only read."""
 
-from typing import Any
-
 from django.contrib import admin
-from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from inventory.adjusting import apply_stock_adjustment
 from inventory.change_admin import ManualChangeAdmin
 from inventory.changes import ChangeState
 from inventory.models import Product, Sku, Stock, StockAdjustment, StockMovement
-from rest.large_lists import BoundedList, LargeList
+from rest.desk import DeskAdmin, DeskInline, ReadOnlyDeskAdmin
 
 
-class ReadOnlyAdmin(LargeList, admin.ModelAdmin[Any]):
-    """Base of pages that show rows which services alone may write."""
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nothing is added by hand."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nothing is changed by hand."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nothing is deleted by hand."""
-        return False
-
-
-class SkuInline(admin.TabularInline[Sku, Product]):
+class SkuInline(DeskInline):
     """The variants on the product's page."""
 
     model = Sku
-    extra = 0
 
 
 @admin.register(Product)
-class ProductAdmin(BoundedList, admin.ModelAdmin[Product]):
+class ProductAdmin(DeskAdmin):
     """Products with their variants."""
 
     list_display = ["name", "is_active", "created_at"]
@@ -48,7 +29,7 @@ class ProductAdmin(BoundedList, admin.ModelAdmin[Product]):
 
 
 @admin.register(Sku)
-class SkuAdmin(BoundedList, admin.ModelAdmin[Sku]):
+class SkuAdmin(DeskAdmin):
     """Variants with what the warehouse has of them."""
 
     list_display = ["code", "name", "product", "list_price", "on_hand"]
@@ -57,14 +38,14 @@ class SkuAdmin(BoundedList, admin.ModelAdmin[Sku]):
     list_select_related = ["product", "stock"]
     autocomplete_fields = ["product"]
 
-    @admin.display(description="on hand")
+    @admin.display(description=_("on hand"))
     def on_hand(self, sku: Sku) -> int:
         """Units in the warehouse; 0 before the first receipt."""
         return sku.stock.on_hand if hasattr(sku, "stock") else 0
 
 
 @admin.register(Stock)
-class StockAdmin(ReadOnlyAdmin):
+class StockAdmin(ReadOnlyDeskAdmin):
     """Warehouse numbers."""
 
     list_display = ["sku", "on_hand", "version"]
@@ -73,7 +54,7 @@ class StockAdmin(ReadOnlyAdmin):
 
 
 @admin.register(StockMovement)
-class StockMovementAdmin(ReadOnlyAdmin):
+class StockMovementAdmin(ReadOnlyDeskAdmin):
     """The ledger, newest first."""
 
     list_display = ["created_at", "sku", "account", "kind", "units", "reference", "actor"]

@@ -27,12 +27,12 @@ from inventory.changes import (
     waiting_for,
 )
 from inventory.errors import AlreadyDecided, ChangeNotAllowed
-from rest.large_lists import LargeList
+from rest.desk import DeskForm, LargeDeskAdmin
 
 logger = logging.getLogger(__name__)
 
 
-class DecisionForm(forms.Form):
+class DecisionForm(DeskForm):
     """Yes or no, and why."""
 
     decision = forms.ChoiceField(
@@ -62,7 +62,7 @@ class InboxFilter(admin.SimpleListFilter):
         return queryset
 
 
-class ManualChangeAdmin(LargeList, admin.ModelAdmin[Any]):
+class ManualChangeAdmin(LargeDeskAdmin):
     """Requests are added and decided on; nothing about them is ever edited or deleted."""
 
     request_fields: ClassVar[list[str]]

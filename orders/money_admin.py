@@ -16,17 +16,17 @@ from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from inventory.admin import ReadOnlyAdmin
 from orders.errors import OrderError
 from orders.models import Honour, Payment, PaymentAttempt, Refund
 from orders.services.honours import request_honour
 from orders.services.refunding import RefundRequest, default_units_to, request_refund
 from orders.states import RefundedUnitsTo, RefundReason, RefundState
+from rest.desk import DeskForm, ReadOnlyDeskAdmin
 
 CENT = Decimal("0.01")
 
 
-class RefundForm(forms.Form):
+class RefundForm(DeskForm):
     """How much goes back, why, and where the units go; left empty, the reason decides."""
 
     amount = forms.DecimalField(label=_("amount"), min_value=CENT, max_digits=12, decimal_places=2)
@@ -48,7 +48,7 @@ def _try(*, request: HttpRequest, site: Any, action: Callable[[], object], name:
 
 
 @admin.register(Payment)
-class PaymentAdmin(ReadOnlyAdmin):
+class PaymentAdmin(ReadOnlyDeskAdmin):
     """Money that has arrived; the list "refund due" has two choices: refund, or honour."""
 
     list_display = ["__str__", "order", "amount", "refunding", "state", "problem", "created_at"]
@@ -130,7 +130,7 @@ class PaymentAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Refund)
-class RefundAdmin(ReadOnlyAdmin):
+class RefundAdmin(ReadOnlyDeskAdmin):
     """Refunds; one that has failed may be asked for again, and is then another refund."""
 
     list_display = ["reference", "payment", "amount", "reason", "units_to", "state", "failure", "created_at"]
@@ -162,7 +162,7 @@ class RefundAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Honour)
-class HonourAdmin(ReadOnlyAdmin):
+class HonourAdmin(ReadOnlyDeskAdmin):
     """Wishes to honour, and how they ended."""
 
     list_display = ["payment", "number", "state", "reason", "requested_by", "created_at"]
@@ -172,7 +172,7 @@ class HonourAdmin(ReadOnlyAdmin):
 
 
 @admin.register(PaymentAttempt)
-class PaymentAttemptAdmin(ReadOnlyAdmin):
+class PaymentAttemptAdmin(ReadOnlyDeskAdmin):
     """Begun payments, and when their provider is asked next."""
 
     list_display = ["reference", "provider", "order", "amount", "state", "asks", "ask_at", "created_at"]

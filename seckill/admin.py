@@ -13,8 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 import seckill.archive_admin  # noqa: F401  pages in a file of their own
-from inventory.admin import ReadOnlyAdmin
-from rest.large_lists import BoundedList
+from rest.desk import DeskAdmin, DeskInline, ReadOnlyDeskAdmin
 from seckill import alert_admin, change_admin, letter_admin  # noqa: F401  they register their pages
 from seckill.advice import advice_for
 from seckill.errors import SeckillError
@@ -38,23 +37,21 @@ from seckill.withdrawing import withdraw_sale
 EDITABLE = frozenset({SaleState.DRAFT, SaleState.SCHEDULED})
 
 
-class PoolInline(admin.TabularInline[SalePool, FlashSale]):
+class PoolInline(DeskInline):
     """Pools on the sale's page."""
 
     model = SalePool
-    extra = 0
     show_change_link = True
 
 
-class ItemInline(admin.TabularInline[SaleItem, SalePool]):
+class ItemInline(DeskInline):
     """Items on the pool's page."""
 
     model = SaleItem
-    extra = 0
     autocomplete_fields = ["sku"]
 
 
-class FixedAfterPreheatAdmin(BoundedList, admin.ModelAdmin[Any]):
+class FixedAfterPreheatAdmin(DeskAdmin):
     """Base of pages that are read-only from preheat on.
 
     What a form shows may be minutes old. So the sale's row is locked and looked at again before
@@ -234,7 +231,7 @@ class SaleItemAdmin(FixedAfterPreheatAdmin):
 
 
 @admin.register(Reservation)
-class ReservationAdmin(ReadOnlyAdmin):
+class ReservationAdmin(ReadOnlyDeskAdmin):
     """Reservations, newest first."""
 
     list_display = ["order_no", "item_id", "buyer_id", "quantity", "state", "reason", "created_at"]
@@ -245,7 +242,7 @@ class ReservationAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Incident)
-class IncidentAdmin(ReadOnlyAdmin):
+class IncidentAdmin(ReadOnlyDeskAdmin):
     """Incidents, the latest first."""
 
     list_display = ["kind", "severity", "pool", "bucket_no", "count", "opened_at", "last_seen_at", "resolved_at"]
@@ -266,7 +263,7 @@ class IncidentAdmin(ReadOnlyAdmin):
 
 
 @admin.register(RebuildRun)
-class RebuildRunAdmin(ReadOnlyAdmin):
+class RebuildRunAdmin(ReadOnlyDeskAdmin):
     """Rebuilds, the latest first, with those that failed or died."""
 
     list_display = ["created_at", "pool", "bucket_no", "outcome", "is_automatic", "epoch", "finished_at", "error"]
@@ -276,7 +273,7 @@ class RebuildRunAdmin(ReadOnlyAdmin):
 
 
 @admin.register(ReconciliationRun)
-class ReconciliationRunAdmin(ReadOnlyAdmin):
+class ReconciliationRunAdmin(ReadOnlyDeskAdmin):
     """Comparisons of MySQL and Redis, the latest first."""
 
     list_display = ["created_at", "pool", "bucket_no", "verdict", "drift"]
@@ -287,7 +284,7 @@ class ReconciliationRunAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Repair)
-class RepairAdmin(ReadOnlyAdmin):
+class RepairAdmin(ReadOnlyDeskAdmin):
     """Corrections of the units left in Redis, the latest first."""
 
     list_display = ["created_at", "pool", "bucket_no", "item", "delta", "outcome", "epoch", "repair_no"]

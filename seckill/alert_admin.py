@@ -7,13 +7,13 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from inventory.admin import ReadOnlyAdmin
+from rest.desk import ReadOnlyDeskAdmin
 from seckill.alert_tables import Alert, AlertDelivery
 from seckill.alerts import resend
 
 
 @admin.register(Alert)
-class AlertAdmin(ReadOnlyAdmin):
+class AlertAdmin(ReadOnlyDeskAdmin):
     """Alerts, the latest first."""
 
     list_display = ["created_at", "incident", "event", "severity", "detail", "count", "units"]
@@ -24,7 +24,7 @@ class AlertAdmin(ReadOnlyAdmin):
 
 
 @admin.register(AlertDelivery)
-class AlertDeliveryAdmin(ReadOnlyAdmin):
+class AlertDeliveryAdmin(ReadOnlyDeskAdmin):
     """Deliveries, those that were given up findable by one click."""
 
     list_display = ["alert", "channel", "state", "attempts", "due_at", "sent_at", "error"]

@@ -7,12 +7,12 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
-from inventory.admin import ReadOnlyAdmin
+from rest.desk import ReadOnlyDeskAdmin
 from seckill.archive_tables import ArchiveRun, BuyerArchive
 
 
 @admin.register(ArchiveRun)
-class ArchiveRunAdmin(ReadOnlyAdmin):
+class ArchiveRunAdmin(ReadOnlyDeskAdmin):
     """Archives, the latest first."""
 
     list_display = ["pool", "bucket_no", "stage", "is_redis_lost", "waits_for", "started_at", "finished_at"]
@@ -29,7 +29,7 @@ class ArchiveRunAdmin(ReadOnlyAdmin):
 
 
 @admin.register(BuyerArchive)
-class BuyerArchiveAdmin(ReadOnlyAdmin):
+class BuyerArchiveAdmin(ReadOnlyDeskAdmin):
     """Archived buyers; found by their whole limit key, for there may be millions."""
 
     list_display = ["limit_key", "pool", "bucket_no", "units"]

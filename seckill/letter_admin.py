@@ -9,7 +9,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from inventory.admin import ReadOnlyAdmin
+from rest.desk import ReadOnlyDeskAdmin
 from seckill.advice import advice_for
 from seckill.dead_letters import DEAD_LETTER
 from seckill.errors import DecisionRefused, GateUnavailable
@@ -20,7 +20,7 @@ Decision = DeadLetter.Decision
 
 
 @admin.register(DeadLetter)
-class DeadLetterAdmin(ReadOnlyAdmin):
+class DeadLetterAdmin(ReadOnlyDeskAdmin):
     """Queue entries that could be neither read nor written, undecided ones findable by one click."""
 
     list_display = ["pool", "bucket_no", "stream_id", "error", "created_at", "decision", "decided_by", "decided_at"]

@@ -1,0 +1,122 @@
+"""How the operators' desk looks and what its side bar holds, by the words of the shop; read by unfold as ``UNFOLD``."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
+
+# Group, and its pages: title, icon, URL name, and the permission without which it is not offered.
+GROUPS: list[tuple[Any, list[tuple[Any, str, str, str]]]] = [
+    (
+        _("Sales"),
+        [
+            (_("Overview"), "dashboard", "admin:index", ""),
+            (_("Live monitor"), "monitoring", "desk_monitor", "seckill.view_flashsale"),
+            (_("Sales"), "bolt", "admin:seckill_flashsale_changelist", "seckill.view_flashsale"),
+            (_("Pools"), "workspaces", "admin:seckill_salepool_changelist", "seckill.view_salepool"),
+            (_("Items"), "sell", "admin:seckill_saleitem_changelist", "seckill.view_saleitem"),
+            (
+                _("Unit changes"),
+                "exposure",
+                "admin:seckill_itemadjustment_changelist",
+                "seckill.view_itemadjustment",
+            ),
+            (_("Window changes"), "schedule", "admin:seckill_windowchange_changelist", "seckill.view_windowchange"),
+            (_("Reservations"), "receipt", "admin:seckill_reservation_changelist", "seckill.view_reservation"),
+        ],
+    ),
+    (
+        _("Stock"),
+        [
+            (_("Products"), "category", "admin:inventory_product_changelist", "inventory.view_product"),
+            (_("SKUs"), "barcode", "admin:inventory_sku_changelist", "inventory.view_sku"),
+            (_("Warehouse"), "warehouse", "admin:inventory_stock_changelist", "inventory.view_stock"),
+            (_("Adjustments"), "tune", "admin:inventory_stockadjustment_changelist", "inventory.view_stockadjustment"),
+            (_("Ledger"), "menu_book", "admin:inventory_stockmovement_changelist", "inventory.view_stockmovement"),
+        ],
+    ),
+    (
+        _("Orders and money"),
+        [
+            (_("Orders"), "shopping_bag", "admin:orders_order_changelist", "orders.view_order"),
+            (_("Payments"), "payments", "admin:orders_payment_changelist", "orders.view_payment"),
+            (_("Begun payments"), "hourglass", "admin:orders_paymentattempt_changelist", "orders.view_paymentattempt"),
+            (_("Refunds"), "undo", "admin:orders_refund_changelist", "orders.view_refund"),
+            (_("Honoured payments"), "handshake", "admin:orders_honour_changelist", "orders.view_honour"),
+        ],
+    ),
+    (
+        _("Trouble"),
+        [
+            (_("Incidents"), "warning", "admin:seckill_incident_changelist", "seckill.view_incident"),
+            (_("Dead letters"), "mail_off", "admin:seckill_deadletter_changelist", "seckill.view_deadletter"),
+            (_("Alerts"), "notifications", "admin:seckill_alert_changelist", "seckill.view_alert"),
+            (_("Deliveries"), "send", "admin:seckill_alertdelivery_changelist", "seckill.view_alertdelivery"),
+        ],
+    ),
+    (
+        _("People"),
+        [
+            (_("Accounts"), "person", "admin:auth_user_changelist", "auth.view_user"),
+            (_("Groups"), "group", "admin:auth_group_changelist", "auth.view_group"),
+            (_("Blocks"), "block", "admin:accounts_block_changelist", "accounts.view_block"),
+            (
+                _("Log-ins"),
+                "link",
+                "admin:accounts_externalidentity_changelist",
+                "accounts.view_externalidentity",
+            ),
+            (_("Wrong passwords"), "lock", "admin:axes_accessattempt_changelist", "axes.view_accessattempt"),
+        ],
+    ),
+    (
+        _("System"),
+        [
+            (
+                _("Reconciliations"),
+                "balance",
+                "admin:seckill_reconciliationrun_changelist",
+                "seckill.view_reconciliationrun",
+            ),
+            (_("Repairs"), "build", "admin:seckill_repair_changelist", "seckill.view_repair"),
+            (_("Rebuilds"), "restart_alt", "admin:seckill_rebuildrun_changelist", "seckill.view_rebuildrun"),
+            (_("Archives"), "archive", "admin:seckill_archiverun_changelist", "seckill.view_archiverun"),
+            (_("Archived buyers"), "inventory_2", "admin:seckill_buyerarchive_changelist", "seckill.view_buyerarchive"),
+            (
+                _("Schedule"),
+                "event_repeat",
+                "admin:django_celery_beat_periodictask_changelist",
+                "django_celery_beat.view_periodictask",
+            ),
+        ],
+    ),
+]
+
+
+def navigation(request: HttpRequest) -> list[dict[str, Any]]:
+    """The side bar: of each group the pages that somebody may see."""
+    found = []
+    for title, pages in GROUPS:
+        shown = [page for page in map(_entry, pages) if not page["needs"] or request.user.has_perm(page["needs"])]
+        if shown:
+            found.append({"title": title, "separator": True, "collapsible": False, "items": shown})
+    return found
+
+
+def _entry(page: tuple[Any, str, str, str]) -> dict[str, Any]:
+    title, icon, name, needs = page
+    return {"title": title, "icon": icon, "link": reverse(name), "needs": needs}
+
+
+UNFOLD: dict[str, Any] = {
+    "SITE_TITLE": _("Seckill"),
+    "SITE_HEADER": _("Seckill: the operator's desk"),
+    "SITE_SYMBOL": "bolt",
+    "SITE_URL": "/",
+    "SHOW_HISTORY": True,
+    "SHOW_VIEW_ON_SITE": False,
+    "SHOW_LANGUAGES": True,
+    "BORDER_RADIUS": "6px",
+    "SIDEBAR": {"show_search": True, "navigation": "config.desk.navigation"},
+}
