@@ -18,7 +18,7 @@ from django.utils import timezone
 from inventory.models import Product, Sku, Stock, StockAdjustment, StockMovement
 from orders.models import Order, OrderEvent, Payment, PaymentAttempt, Refund
 from seckill.alert_tables import Alert, AlertDelivery
-from seckill.archive_tables import BuyerArchive
+from seckill.archive_tables import ArchiveRun, BuyerArchive
 from seckill.change_tables import ItemAdjustment
 from seckill.gate.connection import raw_client
 from seckill.gate.keys import BucketRef
@@ -41,6 +41,7 @@ from seckill.sample_tables import ItemSample
 CHUNK = 50_000
 SIDE = 1_000
 MARKS_CHUNK = 5_000
+OLD_SALES = 400
 POOL = "Desk pool"
 NUMBERS = {"allocated": 10, "sold": 5, "left": 5, "in_flight": 0, "owed": 0, "adjusting": 0, "drift": 0}
 MEMBERS = {"looked_at": 4_000, "is_complete": False, "differ": 0, "findings": []}
@@ -189,14 +190,14 @@ def _sale(sizes: Sizes) -> tuple[SaleItem, BucketRef]:
     insert(Stock, 1_000, sku=f"{sku_1} + n - 1", on_hand="100")
     sale_1 = insert(
         FlashSale,
-        400,
+        OLD_SALES,
         name="CONCAT('Old sale ', n)",
         state="'ARCHIVED'",
         opens_at=_ago("n * 1440"),
         closes_at=_ago("n * 1440 - 60"),
     )
-    pool_1 = insert(SalePool, 400, sale=f"{sale_1} + n - 1", name="CONCAT('Old pool ', n)")
-    insert(SaleItem, 400, pool=f"{pool_1} + n - 1", sku=f"{sku_1} + n", price="50", units="10")
+    pool_1 = insert(SalePool, OLD_SALES, sale=f"{sale_1} + n - 1", name="CONCAT('Old pool ', n)")
+    insert(SaleItem, OLD_SALES, pool=f"{pool_1} + n - 1", sku=f"{sku_1} + n", price="50", units="10")
     now = timezone.now()
     sale = FlashSale.objects.create(
         name="Desk sale", opens_at=now - timedelta(minutes=5), closes_at=now + timedelta(hours=2)
@@ -406,7 +407,7 @@ def _evening(sizes: Sizes, *, item: SaleItem, first: int) -> None:
     asked = {"delta": "1", "reason": "CONCAT('because ', n)", "requested_by": str(first), "requested_at": _ago("n")}
     insert(ItemAdjustment, sizes.many, item=str(item.pk), **asked)
     insert(StockAdjustment, sizes.many, sku=f"{item.sku_id} + n % 900", **asked)
-    insert(BuyerArchive, sizes.buyers, **here, limit_key=f"{first} + n - 1", units="1")
+    _archives(sizes, first=first)
     insert(
         ItemSample,
         3_600,
@@ -417,6 +418,20 @@ def _evening(sizes: Sizes, *, item: SaleItem, first: int) -> None:
         accepted="n",
         sold_out="n * 3",
     )
+
+
+def _archives(sizes: Sizes, *, first: int) -> None:
+    """A million buyers of an old sale, and the runs that have archived it and the others."""
+    pool_1 = SalePool.objects.order_by("pk").values_list("pk", flat=True)[0]
+    done = {
+        "stage": "'DONE'",
+        "progress": "'{}'",
+        "manifest": "'{}'",
+        "started_at": _ago("n"),
+        "finished_at": _ago("n"),
+    }
+    insert(ArchiveRun, OLD_SALES, pool=f"{pool_1} + n - 1", bucket_no="0", epoch="1", **done)
+    insert(BuyerArchive, sizes.buyers, pool=str(pool_1), bucket_no="0", limit_key=f"{first} + n - 1", units="1")
 
 
 def _marks(sizes: Sizes, *, bucket: BucketRef, item_id: int, first: int) -> None:

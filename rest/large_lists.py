@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.admin import ModelAdmin, ShowFacets
-from django.contrib.admin.views.main import ChangeList
+from django.contrib.admin.views.main import ORDER_VAR, ChangeList
 from django.core.paginator import Paginator
 from django.db.models import PROTECT, Model, Q, QuerySet, UniqueConstraint
 from django.http import HttpRequest
@@ -52,6 +52,19 @@ class CutFirst(List):
             references = {field.name for field in self.lookup_opts.concrete_fields if field.is_relation}
             return qs.prefetch_related(*references.intersection(map(str, self.list_display)))
         return qs.prefetch_related(*self.list_select_related)
+
+    def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
+        """Sort by one column and then by key, in one direction: what an index that has only the column can answer."""
+        ordering = super().get_ordering(request, queryset)
+        first = ordering[0] if ordering else None
+        if ORDER_VAR not in request.GET or not isinstance(first, str):
+            return ordering
+        name = first.lstrip("-")
+        if self.sortable_by is not None and name not in self.sortable_by:
+            return [*self.model_admin.get_ordering(request)] or ["-pk"]  # somebody has typed it
+        if name in unique_columns(self.model):
+            return [first]
+        return [first, "-pk" if first.startswith("-") else "pk"]
 
     def get_results(self, request: HttpRequest) -> None:
         """Let the page look up at once what it shows of all these rows."""
@@ -131,9 +144,17 @@ def lookup_of(name: str) -> str:
 
 
 def ordered_columns(model: type[Model]) -> frozenset[str]:
-    """The fields of a table that an index begins with."""
+    """The fields of a table that an index has in order, with the key behind them."""
     opts = model._meta  # noqa: SLF001  the admin's own way
-    firsts = {index.fields[0].lstrip("-") for index in opts.indexes if index.fields}
-    firsts |= {rule.fields[0] for rule in opts.constraints if isinstance(rule, UniqueConstraint) and rule.fields}
-    alone = {f.name for f in opts.concrete_fields if f.primary_key or f.unique or getattr(f, "db_index", False)}
-    return frozenset(firsts | alone)
+    alone = {f.name for f in opts.concrete_fields if getattr(f, "db_index", False)}
+    indexed = {index.fields[0] for index in opts.indexes if index.fields and list(index.fields[1:]) in ([], ["id"])}
+    return unique_columns(model) | alone | indexed
+
+
+def unique_columns(model: type[Model]) -> frozenset[str]:
+    """The fields of a table of which no two rows have the same."""
+    opts = model._meta  # noqa: SLF001  as above
+    rules = {
+        rule.fields[0] for rule in opts.constraints if isinstance(rule, UniqueConstraint) and len(rule.fields) == 1
+    }
+    return frozenset(rules | {f.name for f in opts.concrete_fields if f.primary_key or f.unique})
