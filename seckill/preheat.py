@@ -17,16 +17,21 @@ from seckill.states import SALE_TRANSITIONS, SaleState
 from seckill.transient import is_transient
 
 
-def preheat_sale(*, sale_id: int, clock: Callable[[], datetime]) -> None:
+def _anyhow() -> bool:
+    return True
+
+
+def preheat_sale(*, sale_id: int, clock: Callable[[], datetime], is_as_seen: Callable[[], bool] = _anyhow) -> None:
     """Allocate a sale's units and open its buckets in Redis; buying begins when the window does.
 
     Raises ``SaleNotReady`` with an explanation when the sale cannot be preheated (also when it
-    already was: a live balance is never raised again), and changes nothing then. Raises
+    already was: a live balance is never raised again), and changes nothing then; so it does when
+    ``is_as_seen``, asked while the sale is locked, says that it is not what somebody has seen. Raises
     ``GateUnavailable`` when Redis is away: the sale is preheated all the same, and the sweep brings
     it into Redis as soon as it is back.
     """
     try:
-        claims = _allocate_sale(sale_id=sale_id, now=clock())
+        claims = _allocate_sale(sale_id=sale_id, now=clock(), is_as_seen=is_as_seen)
     except DatabaseError as error:
         if not is_transient(error):
             raise
@@ -35,12 +40,14 @@ def preheat_sale(*, sale_id: int, clock: Callable[[], datetime]) -> None:
         rebuild_claimed(bucket=bucket, token=token, clock=clock)
 
 
-def _allocate_sale(*, sale_id: int, now: datetime) -> dict[BucketRef, str]:
+def _allocate_sale(*, sale_id: int, now: datetime, is_as_seen: Callable[[], bool] = _anyhow) -> dict[BucketRef, str]:
     """Write everything preheat means in MySQL; return the claims on the buckets, so that no sweep comes between."""
     with transaction.atomic(durable=True):
         sale = FlashSale.objects.select_for_update().filter(pk=sale_id).first()
         if sale is None:
             raise SaleNotReady(f"there is no sale {sale_id}")
+        if not is_as_seen():
+            raise SaleNotReady("the sale was changed since you looked at it; nothing was done, please look again")
         items = list(SaleItem.objects.filter(pool__sale_id=sale_id).select_related("sku").order_by("pool_id", "pk"))
         _require_ready(sale=sale, items=items, now=now)
         rows = _lock_buckets(pool_ids=sorted({item.pool_id for item in items}))
