@@ -108,6 +108,11 @@ class Shop:
         return self._servers["beat"]
 
     @property
+    def directory(self) -> Path:
+        """Where the logs are."""
+        return self._directory
+
+    @property
     def url(self) -> str:
         """Where the shop is, without a slash at the end."""
         return f"http://{HOST}:{self.web.port}"

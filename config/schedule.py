@@ -8,11 +8,12 @@ from django_celery_beat.models import PeriodicTask
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduledTask:
-    """One periodic task; the age is infinite for one that was never sent."""
+    """One periodic task; the age of one that was never sent is how long it has been on the schedule."""
 
     task: str
     age_seconds: float
     interval_seconds: float
+    was_sent: bool
 
 
 def scheduled_tasks(*, now: datetime) -> list[ScheduledTask]:
@@ -21,8 +22,9 @@ def scheduled_tasks(*, now: datetime) -> list[ScheduledTask]:
     return [
         ScheduledTask(
             task=row.task,
-            age_seconds=float("inf") if row.last_run_at is None else (now - row.last_run_at).total_seconds(),
+            age_seconds=(now - (row.last_run_at or row.date_changed)).total_seconds(),
             interval_seconds=row.interval.schedule.run_every.total_seconds(),
+            was_sent=row.last_run_at is not None,
         )
         for row in rows
     ]

@@ -36,12 +36,14 @@ def examine_beat() -> Iterator[Finding]:
     if missing:
         what = f"Not on the schedule, or switched off: {', '.join(missing)}."
         yield fail("beat", what, "Switch them on under Periodic tasks in the admin; a migration has made them.")
+    advice = "Start exactly one: celery -A config beat. If it runs, look into its log."
     late = [task for task in tasks.values() if task.age_seconds > LATE_SECONDS + 2 * task.interval_seconds]
-    if late:
-        never = all(task.age_seconds == float("inf") for task in late)
-        since = "never" if never else f"not for {max(t.age_seconds for t in late if t.age_seconds < 1e9):,.0f} s"
-        what = f"Beat has {since} sent {', '.join(task.task for task in late[:4])}."
-        yield fail("beat", what, "Start exactly one: celery -A config beat. If it runs, look into its log.")
+    if tasks and not any(task.was_sent for task in tasks.values()):
+        yield fail("beat", "Beat has never sent a task.", advice)
+    elif late:
+        longest = max(task.age_seconds for task in late)
+        names = ", ".join(task.task for task in late[:4])
+        yield fail("beat", f"For up to {longest:,.0f} s beat has not sent {names}.", advice)
     elif tasks:
         yield ok("beat", f"all {len(tasks)} periodic tasks are being sent")
 

@@ -11,6 +11,7 @@ from pytest_django.plugin import DjangoDbBlocker
 from benchmarks.servers import PrivateServers
 from benchmarks.shop import Shop as ShopProcesses
 
+METRICS_TOKEN = "metrics-of-the-running-shop-0123456789"
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
@@ -18,7 +19,14 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 def test_environment(servers: PrivateServers, django_db_setup: None) -> dict[str, str]:
     """The environment of a process that shall use the test database."""
     base, _, _ = servers.environment()["DATABASE_URL"].rpartition("/")
-    return {**servers.environment(), "SANDBOX": "1", "DATABASE_URL": f"{base}/{connection.settings_dict['NAME']}"}
+    return {
+        **servers.environment(),
+        "SANDBOX": "1",
+        "DATABASE_URL": f"{base}/{connection.settings_dict['NAME']}",
+        "METRICS_TOKEN": METRICS_TOKEN,
+        # Workers tell of each task, so that tests see which request it belongs to.
+        "LOG_LEVELS": "celery.beat=INFO,celery.app.trace=INFO",
+    }
 
 
 @pytest.fixture(scope="module")
