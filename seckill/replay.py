@@ -38,6 +38,7 @@ LIMIT_KEY_CHARS_MAX = 64
 ARCHIVED = "its sale is not in Redis any more: refuse it"
 
 WHY_NOT = {
+    RequeueCode.CLOSED: ARCHIVED,
     RequeueCode.TOO_FEW_LEFT: "there is no unit left for it; a reconciliation may bring its own back, else refuse it",
     RequeueCode.LIMIT_REACHED: "the buyer has as many as one may have by now; refuse it",
     RequeueCode.USED_AGAIN: "the buyer has used this order number again since; refuse it",
@@ -162,15 +163,24 @@ def _requeue(letter: DeadLetter) -> None:
     entry = _entry_of(letter)
     if entry is None or Reservation.objects.filter(order_no=entry.order_no).exists():
         return
-    bucket = _bucket_of(letter)
     if FlashSale.objects.filter(pools=letter.pool_id, state=SaleState.ARCHIVED).exists():
         raise _undecided(letter=letter, why=ARCHIVED)
-    try:
-        code = parked.requeue(bucket=bucket, letter_id=letter.pk, parked_epoch=letter.epoch, entry=entry)
-    except NotPreheated as error:
-        raise GateUnavailable("Redis has lost the bucket; the replay follows its rebuild") from error
+    code = _put_back(letter=letter, entry=entry)
+    # A bucket is closed when its queue is empty: what an earlier try has put there has its fate by then.
+    if code is RequeueCode.CLOSED and Reservation.objects.filter(order_no=entry.order_no).exists():
+        return
     if code in WHY_NOT:
         raise _undecided(letter=letter, why=WHY_NOT[code])
+
+
+def _put_back(*, letter: DeadLetter, entry: QueueEntry) -> RequeueCode:
+    """Ask the gate; a bucket that is gone comes back by a rebuild while its sale is on, and never after."""
+    try:
+        return parked.requeue(bucket=_bucket_of(letter), letter_id=letter.pk, parked_epoch=letter.epoch, entry=entry)
+    except NotPreheated as error:
+        if FlashSale.objects.filter(pools=letter.pool_id, state=SaleState.PREHEATED).exists():
+            raise GateUnavailable("Redis has lost the bucket; the replay follows its rebuild") from error
+        return RequeueCode.CLOSED
 
 
 def _undecided(*, letter: DeadLetter, why: str) -> DecisionRefused:

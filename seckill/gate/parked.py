@@ -19,6 +19,7 @@ class RequeueCode(IntEnum):
     TOO_FEW_LEFT = 0
     NOT_PREHEATED = -1
     LIMIT_REACHED = -2
+    CLOSED = -4
     UNAVAILABLE = -7
     USED_AGAIN = -9
 

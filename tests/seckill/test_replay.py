@@ -19,7 +19,7 @@ from seckill import replay
 from seckill.archive_begin import Accepted
 from seckill.attempt_tables import SettleAttempt
 from seckill.errors import DecisionRefused, GateUnavailable
-from seckill.gate import parked
+from seckill.gate import archiving, parked
 from seckill.gate.connection import raw_client
 from seckill.gate.parked import RequeueCode
 from seckill.models import Bucket, DeadLetter, FlashSale, Incident, Reservation, SaleItem
@@ -479,6 +479,60 @@ def test_a_replay_that_was_decided_but_not_made_before_the_archive_is_undecided_
     decide(letter, Decision.REFUSE)
     assert status_of(letter) == ("refused", "invalid")
     assert_decided(letter, "REFUSE")
+
+
+@pytest.mark.parametrize("is_unlinked", [False, True], ids=["closed", "unlinked"])
+@pytest.mark.parametrize("was_queued", [False, True], ids=["never queued", "queued and settled"])
+def test_a_replay_that_meets_an_archive_under_way_ends(
+    was_queued: bool,  # noqa: FBT001
+    is_unlinked: bool,  # noqa: FBT001
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A closed bucket takes nothing any more: the replay was made before, and is concluded, or never will be."""
+    shop = open_sale(units=3)
+    (buyer,) = make_buyers(1)
+    letter = park_one(shop, buyer)
+    with monkeypatch.context() as patch:
+        patch.setattr(replay, "_carry_out", lambda **_: None)
+        decide(letter, Decision.REPLAY)
+    letter.refresh_from_db()
+    if was_queued:
+        replay._requeue(letter)
+        settle(shop)
+    end(shop)
+    archiving.seal(bucket=shop.bucket, epoch=1)
+    archiving.close(bucket=shop.bucket, epoch=1)
+    FlashSale.objects.update(state="ARCHIVING")
+    if is_unlinked:
+        raw_client().delete(*shop.bucket.keys)
+
+    later = timezone.now() + timedelta(seconds=6)
+    assert take_up_decisions(clock=lambda: later) == int(was_queued)
+
+    letter.refresh_from_db()
+    assert (letter.decision, letter.concluded_at is not None) == (("REPLAY", True) if was_queued else ("", False))
+    assert take_up_decisions(clock=lambda: later) == 0
+
+
+def test_a_replay_whose_fate_came_while_the_gate_was_asked_is_not_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settlement and the archive have both come between the look at MySQL and the answer of Redis."""
+    shop = open_sale(units=3)
+    (buyer,) = make_buyers(1)
+    letter = park_one(shop, buyer)
+    original = parked.requeue
+
+    def slow(**arguments: Any) -> RequeueCode:
+        assert original(**arguments) is RequeueCode.QUEUED
+        settle(shop)
+        end(shop)
+        archiving.seal(bucket=shop.bucket, epoch=1)
+        archiving.close(bucket=shop.bucket, epoch=1)
+        return original(**arguments)
+
+    monkeypatch.setattr(parked, "requeue", slow)
+    decide(letter, Decision.REPLAY)
+    assert_decided(letter, "REPLAY")
+    assert Reservation.objects.get().state == "SETTLED"
 
 
 def test_a_bucket_that_somebody_holds_keeps_no_other_bucket_s_letter_waiting(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,10 +4,11 @@
 -- KEYS  stock gate buyers receipts queue
 -- ARGV  run id, epoch it was parked in, letter, order number, item, buyer, limit key, quantity, price, stream id
 -- Reply 1 it is in the queue, 2 it was put there before, 0 too few units left, -1 not preheated, -2 limit reached,
---       -7 unavailable, -9 the order number was used again since
+--       -4 closed by the archive, -7 unavailable, -9 the order number was used again since
 local gate, code = read_gate(ARGV[1], 'requeued:' .. ARGV[3])
 if not gate then return code end
-if gate.is_frozen or gate.is_closed or not is_whole(gate.epoch) then return -7 end
+if gate.is_frozen or not is_whole(gate.epoch) then return -7 end
+if gate.is_closed then return -4 end
 if gate.further then return 2 end
 local order_no, item, buyer, limit_key, quantity = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 local queued_receipt = 'queued|' .. item .. '|' .. quantity .. '|' .. buyer
