@@ -111,6 +111,24 @@ HONOUR_TRANSITIONS: Mapping[HonourState, frozenset[HonourState]] = {
 }
 
 
+class HonourRefusal(models.TextChoices):
+    """Why money for a closed order could not be honoured; the refund is due again."""
+
+    NO_RESERVATION = "no_reservation", _("the closed order was no reservation of a sale")
+    SOLD_OUT = "sold_out", _("no unit is left")
+    NOT_ENOUGH_LEFT = "not_enough_left", _("fewer units are left than the order had")
+    LIMIT_REACHED = "limit_reached", _("the buyer holds as many by now as one may have")
+    NOT_STARTED = "not_started", _("the sale is not open yet: ask again when it is")
+    ENDED = "ended", _("the sale is over")
+    PAUSED = "paused", _("the item is paused: ask again when it is on sale")
+    NOT_ON_SALE = "not_on_sale", _("the sale is not open")
+    NOT_SETTLED = "not_settled", _("MySQL refused the unit that Redis had given")
+    NEW_ORDER_CLOSED = "new_order_closed", _("the new order was closed before the money reached it")
+    NEW_ORDER_PAID = "new_order_paid", _("the buyer has paid the new order himself")
+    AMOUNT_DIFFERS = "amount_differs", _("the money is not what the new order costs")
+    OTHER = "other", _("the gate said no")
+
+
 class RefundReason(models.TextChoices):
     """Why money goes back."""
 

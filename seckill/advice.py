@@ -99,6 +99,17 @@ ADVICE: Mapping[str, Advice] = {
         did=_("The gate is closed, and is being rebuilt from MySQL; that takes seconds. Nothing is sold meanwhile."),
         can=_("Wait. If it stays longer than a minute, see whether the workers of the slow queue and MySQL are up."),
     ),
+    "stock_unreachable": Advice(
+        did=_(
+            "Nobody could be sold anything: every purchase is answered with a request to try again. What was sold"
+            " before is safe; when the server answers, its buckets are checked, and rebuilt where something is missing."
+        ),
+        can=_(
+            "Start the stock Redis, or see why it cannot be reached from the workers: host, network, password, memory."
+            " Do not restore an old dump of it, and do not point the shop to an empty server by hand while this one may"
+            " come back."
+        ),
+    ),
     "queue_forked": Advice(
         did=_("Redis tells another history than MySQL: it was rolled back. The gate is closed and is being rebuilt."),
         can=_("Wait. Buyers who lost their place see so, and may use the same ticket again. Check Redis's disk."),

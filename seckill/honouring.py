@@ -7,7 +7,7 @@ two reservations one, and the ends are guarded changes in MySQL.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
 from django.db import DatabaseError, connection, transaction
@@ -15,8 +15,20 @@ from django.db import DatabaseError, connection, transaction
 from orders.errors import OrderError
 from orders.selectors import OpenHonour, open_honours
 from orders.services import complete_honour, give_number, refuse_honour
+from orders.states import HonourRefusal
 from seckill.conf import LIMITS
-from seckill.errors import Busy, Ended, GateUnavailable, PurchaseRefused
+from seckill.errors import (
+    Busy,
+    Ended,
+    GateUnavailable,
+    LimitReached,
+    NotEnoughLeft,
+    NotPreheated,
+    NotStarted,
+    Paused,
+    PurchaseRefused,
+    SoldOut,
+)
 from seckill.models import FlashSale, Reservation, Ticket
 from seckill.order_numbers import bucket_of, new_order_number
 from seckill.purchase import reserve
@@ -28,6 +40,16 @@ logger = logging.getLogger(__name__)
 
 # The claims of an honour reach the gate at once; they are not kept anywhere.
 CLAIMS_LAST = timedelta(hours=1)
+
+WHY_NOT: Mapping[type[PurchaseRefused], HonourRefusal] = {
+    SoldOut: HonourRefusal.SOLD_OUT,
+    NotEnoughLeft: HonourRefusal.NOT_ENOUGH_LEFT,
+    LimitReached: HonourRefusal.LIMIT_REACHED,
+    NotStarted: HonourRefusal.NOT_STARTED,
+    Ended: HonourRefusal.ENDED,
+    Paused: HonourRefusal.PAUSED,
+    NotPreheated: HonourRefusal.NOT_ON_SALE,
+}
 
 
 def honour_open(*, clock: Callable[[], datetime]) -> int:
@@ -55,7 +77,7 @@ def _try_to_honour(*, wish: OpenHonour, now: datetime) -> bool:
 def _honour(*, wish: OpenHonour, now: datetime) -> bool:
     closed = Reservation.objects.filter(order_no=wish.closed_number).first()
     if closed is None:
-        refuse_honour(honour_id=wish.honour_id, reason="the closed order was no reservation", now=now)
+        refuse_honour(honour_id=wish.honour_id, reason=HonourRefusal.NO_RESERVATION, now=now)
         return False
     if closed.state != ReservationState.RETURNED or closed.owed_at is not None:
         return False  # Its own unit, and its place in the buyer's limit, are still on their way back.
@@ -63,7 +85,7 @@ def _honour(*, wish: OpenHonour, now: datetime) -> bool:
     is_over = FlashSale.objects.filter(pools=closed.pool_id, state=SaleState.ARCHIVED).exists()
     taken = Reservation.objects.filter(order_no=number).first()  # after the state: an archive leaves nothing queued
     if taken is None and is_over:
-        refuse_honour(honour_id=wish.honour_id, reason=Ended.__name__, now=now)
+        refuse_honour(honour_id=wish.honour_id, reason=HonourRefusal.ENDED, now=now)
         return False
     if taken is None:
         _reserve(wish=wish, closed=closed, number=number, now=now)
@@ -71,7 +93,8 @@ def _honour(*, wish: OpenHonour, now: datetime) -> bool:
     if taken.state == ReservationState.SETTLED:
         _make_ticket(taken=taken, now=now)
         return complete_honour(honour_id=wish.honour_id, now=now)
-    reason = taken.reason or "the new order was closed"
+    was_refused = taken.state == ReservationState.REFUSED
+    reason = HonourRefusal.NOT_SETTLED if was_refused else HonourRefusal.NEW_ORDER_CLOSED
     refuse_honour(honour_id=wish.honour_id, reason=reason, now=now)
     return False
 
@@ -99,7 +122,8 @@ def _reserve(*, wish: OpenHonour, closed: Reservation, number: str, now: datetim
     except (GateUnavailable, Busy):
         raise
     except PurchaseRefused as refusal:
-        refuse_honour(honour_id=wish.honour_id, reason=type(refusal).__name__, now=now)
+        reason = WHY_NOT.get(type(refusal), HonourRefusal.OTHER)
+        refuse_honour(honour_id=wish.honour_id, reason=reason, now=now)
 
 
 def _make_ticket(*, taken: Reservation, now: datetime) -> None:

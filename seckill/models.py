@@ -12,7 +12,14 @@ from django.utils.translation import gettext_lazy as _
 
 import seckill.archive_tables  # noqa: F401  Django looks for tables here
 from inventory.models import Sku
-from seckill import alert_tables, attempt_tables, change_tables, member_tables, sample_tables  # noqa: F401  further tables
+from seckill import (  # noqa: F401  further tables
+    alert_tables,
+    attempt_tables,
+    change_tables,
+    member_tables,
+    sample_tables,
+    silence_tables,
+)
 from seckill.states import RefusalReason, ReservationState, SaleState
 
 

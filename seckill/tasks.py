@@ -23,6 +23,7 @@ from seckill import (
     sampling,
     selectors,
     settlement,
+    silence,
     sweep,
 )
 from seckill.conf import LIMITS
@@ -54,6 +55,7 @@ def sweep_buckets() -> None:
         rebuild_one.apply_async((bucket.pool_id, bucket.number), expires=REBUILD_EXPIRES_SECONDS)
     lock_watch.watch_locks(now=timezone.now())
     replay.take_up_decisions(clock=timezone.now)
+    silence.note_silence(silent=findings.unreachable, now=timezone.now())
 
 
 @shared_task(name="seckill.sample")

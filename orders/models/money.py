@@ -8,6 +8,7 @@ from django.utils.translation import gettext_lazy as _
 from orders.models.order import Order
 from orders.states import (
     AttemptState,
+    HonourRefusal,
     HonourState,
     PaymentProblem,
     PaymentState,
@@ -200,7 +201,7 @@ class Honour(models.Model):
         db_collation="utf8mb4_bin",
     )
     state = models.CharField(_("state"), max_length=16, choices=HonourState, default=HonourState.REQUESTED)
-    reason = models.CharField(_("why it was refused"), max_length=200, blank=True)
+    reason = models.CharField(_("why it was refused"), max_length=200, blank=True, choices=HonourRefusal)
     requested_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         on_delete=models.PROTECT,

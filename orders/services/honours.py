@@ -14,9 +14,11 @@ from orders.errors import HonourRefused
 from orders.models import Honour, Order, Payment, PaymentAttempt
 from orders.services.moves import lock_order, move_locked
 from orders.states import (
+    CLOSED,
     HONOUR_TRANSITIONS,
     PAYMENT_TRANSITIONS,
     AttemptState,
+    HonourRefusal,
     HonourState,
     OrderState,
     PaymentProblem,
@@ -58,25 +60,33 @@ def complete_honour(*, honour_id: int, now: datetime) -> bool:
     with transaction.atomic(durable=True):
         order = lock_order(order_id=Order.objects.values_list("pk", flat=True).get(number=honour.number))
         payment = Payment.objects.select_for_update().get(pk=honour.payment_id)
-        is_due = order.state == OrderState.PENDING_PAYMENT and order.unit_price * order.quantity == payment.amount
-        to_state = HonourState.DONE if is_due else HonourState.REFUSED
-        reason = "" if is_due else f"the new order is {order.state}"
+        reason = _why_not(order=order, payment=payment)
+        to_state = HonourState.REFUSED if reason else HonourState.DONE
         if not _end(honour=honour, to_state=to_state, reason=reason, now=now):
             return False
-        if is_due:
+        if not reason:
             _pay(order=order, payment=payment, actor_id=honour.requested_by_id, now=now)
         else:
             _move_payment(payment=payment, to_state=PaymentState.REFUND_DUE, now=now)
-    return is_due
+    return not reason
 
 
-def refuse_honour(*, honour_id: int, reason: str, now: datetime) -> None:
+def refuse_honour(*, honour_id: int, reason: HonourRefusal, now: datetime) -> None:
     """Note that no unit could be taken; the refund is due again."""
     honour = Honour.objects.get(pk=honour_id)
     with transaction.atomic(durable=True):
         payment = Payment.objects.select_for_update().get(pk=honour.payment_id)
         if _end(honour=honour, to_state=HonourState.REFUSED, reason=reason, now=now):
             _move_payment(payment=payment, to_state=PaymentState.REFUND_DUE, now=now)
+
+
+def _why_not(*, order: Order, payment: Payment) -> HonourRefusal | None:
+    """Say why the payment cannot pay the new order, which is locked; None where it can."""
+    if order.state in CLOSED:
+        return HonourRefusal.NEW_ORDER_CLOSED
+    if order.state != OrderState.PENDING_PAYMENT:
+        return HonourRefusal.NEW_ORDER_PAID
+    return None if order.unit_price * order.quantity == payment.amount else HonourRefusal.AMOUNT_DIFFERS
 
 
 def _pay(*, order: Order, payment: Payment, actor_id: int | None, now: datetime) -> None:
@@ -88,9 +98,9 @@ def _pay(*, order: Order, payment: Payment, actor_id: int | None, now: datetime)
     PaymentAttempt.objects.filter(order_id=order.pk, state=AttemptState.OPEN).update(ask_at=now)
 
 
-def _end(*, honour: Honour, to_state: HonourState, reason: str, now: datetime) -> bool:
+def _end(*, honour: Honour, to_state: HonourState, reason: HonourRefusal | None, now: datetime) -> bool:
     rows = Honour.objects.filter(pk=honour.pk, state__in=sources_of(HONOUR_TRANSITIONS, to_state))
-    return rows.update(state=to_state, reason=reason[:200], open_key=None, updated_at=now) == 1
+    return rows.update(state=to_state, reason=reason or "", open_key=None, updated_at=now) == 1
 
 
 def _move_payment(

@@ -90,7 +90,7 @@ def test_sold_out_it_stays_refund_due_and_may_be_tried_again() -> None:
     payment.refresh_from_db()
     refused = Honour.objects.get()
     assert (payment.state, payment.problem) == ("REFUND_DUE", "CLOSED_ORDER")
-    assert (refused.state, refused.reason) == ("REFUSED", "SoldOut")
+    assert (refused.state, refused.reason) == ("REFUSED", "sold_out")
     assert Reservation.objects.filter(state="SETTLED").get().order_no == other
     wish(payment)
     assert Honour.objects.filter(state="REQUESTED").count() == 1
@@ -105,7 +105,7 @@ def test_the_buyer_s_limit_counts() -> None:
     settle(shop)
     wish(payment)
     honour()
-    assert (Honour.objects.get().state, Honour.objects.get().reason) == ("REFUSED", "LimitReached")
+    assert (Honour.objects.get().state, Honour.objects.get().reason) == ("REFUSED", "limit_reached")
     assert sold_units(shop) == 1
 
 
@@ -128,7 +128,7 @@ def test_a_paused_item_is_not_taken() -> None:
     pause_item(item_id=shop.item.pk)
     wish(payment)
     honour()
-    assert Honour.objects.get().reason == "Paused"
+    assert Honour.objects.get().reason == "paused"
     payment.refresh_from_db()
     assert payment.state == "REFUND_DUE"
 
@@ -191,7 +191,7 @@ def test_a_new_order_that_ran_out_of_time_leaves_the_refund_due() -> None:
     expire_orders(now=timezone.now(), batch_size=10)
     honour()
     payment.refresh_from_db()
-    assert (payment.state, Honour.objects.get().reason) == ("REFUND_DUE", "the new order is EXPIRED")
+    assert (payment.state, Honour.objects.get().reason) == ("REFUND_DUE", "new_order_closed")
     return_closed_orders(clock=timezone.now)
     assert numbers(shop).left == {shop.item.pk: 5}
 
@@ -206,7 +206,7 @@ def test_a_new_order_that_was_returned_already_leaves_the_refund_due() -> None:
     expire_orders(now=timezone.now(), batch_size=10)
     return_closed_orders(clock=timezone.now)
     honour()
-    assert Honour.objects.get().reason == "the new order was closed"
+    assert Honour.objects.get().reason == "new_order_closed"
 
 
 def test_money_of_an_order_that_was_no_reservation_is_refused() -> None:
@@ -214,7 +214,7 @@ def test_money_of_an_order_that_was_no_reservation_is_refused() -> None:
     wish(payment)
     honour_task()
     payment.refresh_from_db()
-    assert (payment.state, Honour.objects.get().reason) == ("REFUND_DUE", "the closed order was no reservation")
+    assert (payment.state, Honour.objects.get().reason) == ("REFUND_DUE", "no_reservation")
 
 
 def test_only_money_for_a_closed_order_is_honoured() -> None:
