@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
-from accounts import people_admin  # noqa: F401  registers the pages of accounts and groups
+from accounts import actions_admin, people_admin  # noqa: F401  they register their pages
 from accounts.blocks import network_of
 from accounts.models import Block, ExternalIdentity
 from rest.desk import LargeDeskAdmin

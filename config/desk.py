@@ -74,6 +74,7 @@ GROUPS: list[tuple[Any, list[tuple[Any, str, str, str]]]] = [
     (
         _("System"),
         [
+            (_("Action log"), "history", "admin:actions_actionentry_changelist", "actions.view_actionentry"),
             (
                 _("Reconciliations"),
                 "balance",

@@ -39,6 +39,7 @@ INSTALLED_APPS = [
     "inventory",
     "accounts",
     "rest",
+    "actions",
     "unfold.apps.BasicAppConfig",
     "config.apps.DeskConfig",
     "django.contrib.auth",

@@ -138,7 +138,8 @@ class ManualChangeAdmin(LargeDeskAdmin):
     def _carry_out(self, request: HttpRequest, change: ManualChange, *, decision: str, reason: str) -> None:
         act = approve if decision == "approve" else reject
         try:
-            act(table=type(change), change_id=change.pk, by=request.user, reason=reason, now=timezone.now())
+            with self.recorded(request, change, f"{self.opts.app_label}.{decision}", reason):
+                act(table=type(change), change_id=change.pk, by=request.user, reason=reason, now=timezone.now())
         except (AlreadyDecided, ChangeNotAllowed) as error:
             self.message_user(request, str(error), messages.ERROR)
             return

@@ -23,11 +23,11 @@ from inventory.changes import (
 )
 from inventory.models import StockAdjustment
 from rest.answers import private
-from rest.calls import ApiView
 from rest.documents import documented
 from rest.fields import InstantField, TextField, WholeNumberField
 from rest.pages import PageQuery, page_of, read_query
 from rest.permissions import IsStaff
+from rest.recorded import RecordedView
 
 DECISION_RAISES = (errors.UnknownChange, errors.ChangeNotAllowed, errors.AlreadyDecided)
 
@@ -68,7 +68,7 @@ class ChangeOutput(serializers.Serializer[Any]):
         return may_decide(change=change, by=self.context["by"])
 
 
-class ChangesView(ApiView):
+class ChangesView(RecordedView):
     """Base: the requests of one table, newest first, and a new one."""
 
     permission_classes = (IsStaff,)
@@ -97,7 +97,7 @@ class ChangesView(ApiView):
         return private(self.output(change, context={"by": request.user}).data, status=HTTPStatus.CREATED)
 
 
-class DecisionView(ApiView):
+class DecisionView(RecordedView):
     """Base: a second person's yes or no."""
 
     permission_classes = (IsStaff,)

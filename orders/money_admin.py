@@ -8,7 +8,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
@@ -21,7 +21,7 @@ from orders.models import Honour, Payment, PaymentAttempt, Refund
 from orders.services.honours import request_honour
 from orders.services.refunding import RefundRequest, default_units_to, request_refund
 from orders.states import RefundedUnitsTo, RefundReason, RefundState
-from rest.desk import DeskForm, ReadOnlyDeskAdmin
+from rest.desk import DeskAdmin, DeskForm, ReadOnlyDeskAdmin
 
 CENT = Decimal("0.01")
 
@@ -37,9 +37,11 @@ class RefundForm(DeskForm):
     note = forms.CharField(label=_("note"), max_length=200, required=False)
 
 
-def _try(*, request: HttpRequest, site: Any, action: Callable[[], object], name: str) -> bool:
+def _try(*, request: HttpRequest, site: DeskAdmin, action: Callable[[], object], row: Model, what: str) -> bool:
+    name = row.reference if isinstance(row, Refund) else str(row)
     try:
-        action()
+        with site.recorded(request, row, what, request.POST.get("note", "").strip()):
+            action()
     except OrderError as error:
         site.message_user(request, f"{name}: {error}", messages.ERROR)
         return False
@@ -91,7 +93,7 @@ class PaymentAdmin(ReadOnlyDeskAdmin):
         if request.method == "POST" and form.is_valid():
             wanted = _request_of(form=form, payment=payment, actor_id=request.user.pk)
             action = partial(request_refund, request=wanted, now=timezone.now())
-            if _try(request=request, site=self, action=action, name=str(payment)):
+            if _try(request=request, site=self, action=action, row=payment, what="orders.refund"):
                 return redirect("admin:orders_payment_change", payment_id)
         context = {
             **self.admin_site.each_context(request),
@@ -119,14 +121,14 @@ class PaymentAdmin(ReadOnlyDeskAdmin):
                 actor_id=request.user.pk,
             )
             action = partial(request_refund, request=wanted, now=timezone.now())
-            _try(request=request, site=self, action=action, name=str(payment))
+            _try(request=request, site=self, action=action, row=payment, what="orders.refund")
 
     @admin.action(description=_("Honour the selected payments: take a unit again"), permissions=["honour"])
     def honour(self, request: HttpRequest, payments: QuerySet[Payment]) -> None:
         """Have a unit taken again for money of closed orders, if one is left."""
         for payment in payments.order_by("pk"):
             action = partial(request_honour, payment_id=payment.pk, actor_id=request.user.pk, now=timezone.now())
-            _try(request=request, site=self, action=action, name=str(payment))
+            _try(request=request, site=self, action=action, row=payment, what="orders.honour")
 
 
 @admin.register(Refund)
@@ -158,7 +160,7 @@ class RefundAdmin(ReadOnlyDeskAdmin):
                 replaces_id=refund.pk,
             )
             action = partial(request_refund, request=wanted, now=timezone.now())
-            _try(request=request, site=self, action=action, name=refund.reference)
+            _try(request=request, site=self, action=action, row=refund, what="orders.refund_again")
 
 
 @admin.register(Honour)

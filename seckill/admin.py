@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
@@ -98,6 +98,7 @@ class FixedAfterPreheatAdmin(DeskAdmin):
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         """Delete one by one, each after a look at its sale; all or nothing."""
         with transaction.atomic():
+            self.tell_deletion(request, queryset)
             for obj in queryset:
                 self.delete_model(request, obj)
 
@@ -200,30 +201,32 @@ class SaleItemAdmin(FixedAfterPreheatAdmin):
     def preheat(self, request: HttpRequest, items: QuerySet[SaleItem]) -> None:
         """Bring the sales of the selected items into Redis."""
         for sale_id in sorted(set(items.values_list("pool__sale_id", flat=True))):
-            self._try(request, partial(preheat_sale, sale_id=sale_id, clock=timezone.now), f"sale {sale_id}")
+            act = partial(preheat_sale, sale_id=sale_id, clock=timezone.now)
+            self._try(request, act, f"sale {sale_id}", FlashSale.objects.get(pk=sale_id), "preheat")
 
     @admin.action(description=_("Withdraw the sale of the selected items"), permissions=["change"])
     def withdraw(self, request: HttpRequest, items: QuerySet[SaleItem]) -> None:
         """Make the sales of the selected items drafts again, if nobody has reserved anything in them."""
         for sale_id in sorted(set(items.values_list("pool__sale_id", flat=True))):
             act = partial(withdraw_sale, sale_id=sale_id, clock=timezone.now, actor_id=request.user.pk)
-            self._try(request, act, f"sale {sale_id}")
+            self._try(request, act, f"sale {sale_id}", FlashSale.objects.get(pk=sale_id), "withdraw")
 
     @admin.action(description=_("Pause the selected items"), permissions=["change"])
     def pause(self, request: HttpRequest, items: QuerySet[SaleItem]) -> None:
         """Refuse new reservations of the selected items."""
         for item in items:
-            self._try(request, partial(pause_item, item_id=item.pk), str(item))
+            self._try(request, partial(pause_item, item_id=item.pk), str(item), item, "pause")
 
     @admin.action(description=_("Resume the selected items"), permissions=["change"])
     def resume(self, request: HttpRequest, items: QuerySet[SaleItem]) -> None:
         """Let the selected items be bought again."""
         for item in items:
-            self._try(request, partial(resume_item, item_id=item.pk), str(item))
+            self._try(request, partial(resume_item, item_id=item.pk), str(item), item, "resume")
 
-    def _try(self, request: HttpRequest, action: Callable[[], None], name: str) -> None:
+    def _try(self, request: HttpRequest, action: Callable[[], None], name: str, row: Model, what: str) -> None:
         try:
-            action()
+            with self.recorded(request, row, f"seckill.{what}"):
+                action()
         except SeckillError as error:
             self.message_user(request, f"{name}: {str(error) or type(error).__name__}", messages.ERROR)
         else:

@@ -1,5 +1,7 @@
 """Admin of the alerts: what was told to whom, what is given up, and one action: send it again."""
 
+from contextlib import ExitStack
+
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -41,6 +43,9 @@ class AlertDeliveryAdmin(ReadOnlyDeskAdmin):
     @admin.action(description=_("Send again what was given up"), permissions=["resend"])
     def send_again(self, request: HttpRequest, deliveries: QuerySet[AlertDelivery]) -> None:
         """Begin anew with the selected deliveries that were given up."""
-        number = resend(delivery_ids=list(deliveries.values_list("pk", flat=True)), now=timezone.now())
+        with ExitStack() as log:
+            for delivery in deliveries:
+                log.enter_context(self.recorded(request, delivery, "seckill.resend"))
+            number = resend(delivery_ids=[delivery.pk for delivery in deliveries], now=timezone.now())
         words = ngettext("%d delivery will be tried again", "%d deliveries will be tried again", number)
         self.message_user(request, words % number, messages.SUCCESS)

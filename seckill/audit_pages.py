@@ -20,9 +20,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
+from actions.log import deed_on, recorded
 from inventory.ledger import LEDGER_COLUMNS, LedgerFilter, ledger_lines, ledger_page
 from inventory.models import Sku, StockMovement
 from inventory.selectors import stock_books
+from rest.actors import who_of
 from rest.csv import csv_response
 from seckill.desk_texts import texts_json
 from seckill.item_audit import audit_of_item, coverage_of, differing_members, summed
@@ -121,7 +123,9 @@ def reconcile_item(request: HttpRequest, item_id: int) -> HttpResponse:
     newest = max((run.pk for run in latest_runs(pool_ids=[item.pool_id]).values()), default=0)
     address = reverse("desk_audit_item", args=[item.pk])
     try:
-        ask_for_reconciliation(pool_id=item.pool_id, extent=extent)
+        deed = deed_on(item, by=who_of(request), what="seckill.reconcile")
+        with recorded(deed=deed, see=dict, clock=timezone.now):
+            ask_for_reconciliation(pool_id=item.pool_id, extent=extent)
     except RecheckUnavailable as error:
         messages.error(request, _("No worker could be asked: %(error)s") % {"error": error})
         return redirect(address)

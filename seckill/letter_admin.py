@@ -73,7 +73,8 @@ class DeadLetterAdmin(ReadOnlyDeskAdmin):
     def _try(self, request: HttpRequest, *, letter: DeadLetter, decision: DeadLetter.Decision, reason: str) -> None:
         verdict = Verdict(letter_id=letter.pk, decision=decision, actor_id=request.user.pk, reason=reason)
         try:
-            decide_letter(verdict=verdict, clock=timezone.now)
+            with self.recorded(request, letter, f"seckill.{decision.lower()}_letter", reason):
+                decide_letter(verdict=verdict, clock=timezone.now)
         except DecisionRefused as error:
             self.message_user(request, f"{letter}: {error}", messages.ERROR)
         except GateUnavailable as error:

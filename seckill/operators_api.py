@@ -10,9 +10,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from rest.answers import private
-from rest.calls import ApiView
 from rest.documents import documented
 from rest.permissions import StaffWith
+from rest.recorded import RecordedView
 from seckill import errors
 from seckill.errors import GateUnavailable, RebuildRefused, UnknownItem, UnknownPool, UnknownSale
 from seckill.gate.keys import BucketRef
@@ -98,7 +98,7 @@ class ReconcileOutput(serializers.Serializer[None]):
     buckets = ReportOutput(many=True)
 
 
-class OperatorView(ApiView):
+class OperatorView(RecordedView):
     """Base of the operators' calls."""
 
     permission_classes = (StaffWith,)

@@ -11,7 +11,7 @@ from django.apps import apps
 from django.db import connection
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-APPS = ("accounts", "inventory", "orders", "seckill")
+APPS = ("accounts", "actions", "inventory", "orders", "seckill")
 NAME = "test_seckill_migrations"
 
 
@@ -67,6 +67,7 @@ def test_forward_back_and_forward_again(empty_database: str) -> None:
     ]
     manage("migrate", "inventory", "zero")
     manage("migrate", "accounts", "zero")
+    manage("migrate", "actions", "zero")
     assert tables() == set()
     assert scheduled() == []
     manage("migrate")

@@ -14,7 +14,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from seckill.archive import Pace, Tell, archive_sale
 from seckill.archive_begin import Accepted, due_sales, explain, sales_under_archive
 from seckill.archive_tables import ArchiveRun, ArchiveStage
+from seckill.command_log import recorded_command
 from seckill.errors import SeckillError
+from seckill.models import FlashSale
 
 LINE_SECONDS = 1.0
 
@@ -66,7 +68,7 @@ class Command(BaseCommand):
 
     def _archive(self, *, sale_id: int, accepted: Accepted) -> bool:
         try:
-            with self._progress() as tell:
+            with self._progress() as tell, recorded_command(command="archive", table=FlashSale, key=sale_id):
                 runs = archive_sale(sale_id=sale_id, accepted=accepted, clock=timezone.now, has_time=Pace(), tell=tell)
         except SeckillError as error:
             self.stderr.write(f"sale {sale_id}: {str(error) or type(error).__name__}")

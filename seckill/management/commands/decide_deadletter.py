@@ -6,6 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
+from seckill.command_log import recorded_command
 from seckill.errors import DecisionRefused, GateUnavailable
 from seckill.models import DeadLetter
 from seckill.replay import Verdict, decide_letter
@@ -25,7 +26,10 @@ class Command(BaseCommand):
         decision = DeadLetter.Decision.REPLAY if options["replay"] else DeadLetter.Decision.REFUSE
         verdict = Verdict(letter_id=options["letter_id"], decision=decision, actor_id=None, reason=options["reason"])
         try:
-            decide_letter(verdict=verdict, clock=timezone.now)
+            with recorded_command(
+                command="decide_deadletter", table=DeadLetter, key=verdict.letter_id, reason=verdict.reason
+            ):
+                decide_letter(verdict=verdict, clock=timezone.now)
         except DecisionRefused as error:
             raise CommandError(str(error)) from error
         except GateUnavailable as error:

@@ -6,7 +6,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
+from seckill.command_log import recorded_command
 from seckill.errors import SeckillError
+from seckill.models import FlashSale
 from seckill.preheat import preheat_sale
 
 
@@ -18,7 +20,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            preheat_sale(sale_id=options["sale_id"], clock=timezone.now)
+            with recorded_command(command="preheat", table=FlashSale, key=options["sale_id"]):
+                preheat_sale(sale_id=options["sale_id"], clock=timezone.now)
         except SeckillError as error:
             raise CommandError(str(error) or type(error).__name__) from error
         self.stdout.write(self.style.SUCCESS(f"sale {options['sale_id']} is preheated"))

@@ -6,9 +6,11 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
+from seckill.command_log import recorded_command
 from seckill.errors import SeckillError
 from seckill.gate.keys import BucketRef
 from seckill.mending import Extent
+from seckill.models import SalePool
 from seckill.rebuild import Commits, Orders, Queue
 from seckill.recovery import rebuild_by_hand
 from seckill.repair import reconcile_and_repair
@@ -41,7 +43,8 @@ class Command(BaseCommand):
         queue = Queue.IS_PUT_ASIDE if options["put_queue_aside"] else Queue.IS_DRAINED
         orders = Orders(commits=commits, queue=queue)
         try:
-            rebuilt = rebuild_by_hand(bucket=bucket, clock=timezone.now, orders=orders)
+            with recorded_command(command="rebuild", table=SalePool, key=bucket.pool_id, reason=f"{bucket} {orders}"):
+                rebuilt = rebuild_by_hand(bucket=bucket, clock=timezone.now, orders=orders)
         except SeckillError as error:
             raise CommandError(str(error) or type(error).__name__) from error
         self.stdout.write(

@@ -7,12 +7,14 @@ and nothing differs where it could.
 import json
 from argparse import ArgumentParser
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from seckill.advice import advice_for
+from seckill.command_log import recorded_pools
 from seckill.gate.keys import BucketRef
 from seckill.incidents import open_incidents_of
 from seckill.mending import Extent, as_plain
@@ -36,7 +38,10 @@ class Command(BaseCommand):
         reconcile = reconcile_and_repair if options["repair"] else reconcile_bucket
         extent = Extent.FULL if options["full"] else Extent.WINDOW
         buckets = _chosen(options["pool"])
-        reports = [reconcile(bucket=bucket, clock=timezone.now, extent=extent) for bucket in buckets]
+        pools = frozenset(bucket.pool_id for bucket in buckets) if options["pool"] else None
+        log = recorded_pools(command="reconcile", pool_ids=pools) if options["repair"] else nullcontext()
+        with log:
+            reports = [reconcile(bucket=bucket, clock=timezone.now, extent=extent) for bucket in buckets]
         if options["json"]:
             self.stdout.write(json.dumps([_as_json(report) for report in reports]))
         else:

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from seckill.command_log import recorded_pools
 from seckill.errors import SaleNotReady
 from seckill.stopping import resume_stopped
 
@@ -18,9 +19,10 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         pools = frozenset(options["pool"]) if options["pool"] else None
         try:
-            count = resume_stopped(
-                pool_ids=pools, tell=lambda item_id: self.stdout.write(f"item {item_id} is sold again")
-            )
+            with recorded_pools(command="resume_sales", pool_ids=pools):
+                count = resume_stopped(
+                    pool_ids=pools, tell=lambda item_id: self.stdout.write(f"item {item_id} is sold again")
+                )
         except SaleNotReady as error:
             raise CommandError(f"{error}; the others were not resumed") from error
         if not count:

@@ -6,6 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
+from seckill.command_log import told_if_possible
 from seckill.errors import GateUnavailable
 from seckill.stopping import stop_sales
 
@@ -25,6 +26,9 @@ class Command(BaseCommand):
             stopped = stop_sales(pool_ids=pools, now=timezone.now())
         except GateUnavailable as error:
             raise CommandError(f"Redis does not answer, so nothing is sold either: {error}") from error
+        told = told_if_possible(command="stop_sales", pool_ids=pools, note=f"{len(stopped.items)} buckets stopped")
+        if not told:
+            self.stdout.write(self.style.WARNING("MySQL does not answer: write down who stopped the sales, and why"))
         for bucket, item_ids in sorted(stopped.items.items(), key=lambda pair: str(pair[0])):
             self.stdout.write(f"bucket {bucket}: {len(item_ids)} items are stopped")
         if not stopped.items:

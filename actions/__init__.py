@@ -1,0 +1,1 @@
+"""The log of what operators did: written with the deed, read by auditors, changed by nobody."""
