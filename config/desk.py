@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from django.http import HttpRequest
-from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
-# Group, and its pages: title, icon, URL name, and the permission without which it is not offered.
+INCIDENTS, LETTERS, REFUNDS = _("Incidents"), _("Dead letters"), _("Refunds due")
+
+# Group, and its pages: title, icon, URL name (with a query), and the permission without which it is not offered.
 GROUPS: list[tuple[Any, list[tuple[Any, str, str, str]]]] = [
     (
         _("Sales"),
@@ -42,6 +42,12 @@ GROUPS: list[tuple[Any, list[tuple[Any, str, str, str]]]] = [
         [
             (_("Orders"), "shopping_bag", "admin:orders_order_changelist", "orders.view_order"),
             (_("Payments"), "payments", "admin:orders_payment_changelist", "orders.view_payment"),
+            (
+                REFUNDS,
+                "currency_exchange",
+                "admin:orders_payment_changelist?state__exact=REFUND_DUE",
+                "orders.view_payment",
+            ),
             (_("Begun payments"), "hourglass", "admin:orders_paymentattempt_changelist", "orders.view_paymentattempt"),
             (_("Refunds"), "undo", "admin:orders_refund_changelist", "orders.view_refund"),
             (_("Honoured payments"), "handshake", "admin:orders_honour_changelist", "orders.view_honour"),
@@ -50,8 +56,8 @@ GROUPS: list[tuple[Any, list[tuple[Any, str, str, str]]]] = [
     (
         _("Trouble"),
         [
-            (_("Incidents"), "warning", "admin:seckill_incident_changelist", "seckill.view_incident"),
-            (_("Dead letters"), "mail_off", "admin:seckill_deadletter_changelist", "seckill.view_deadletter"),
+            (INCIDENTS, "warning", "admin:seckill_incident_changelist", "seckill.view_incident"),
+            (LETTERS, "mail_off", "admin:seckill_deadletter_changelist", "seckill.view_deadletter"),
             (_("Alerts"), "notifications", "admin:seckill_alert_changelist", "seckill.view_alert"),
             (_("Deliveries"), "send", "admin:seckill_alertdelivery_changelist", "seckill.view_alertdelivery"),
         ],
@@ -96,21 +102,6 @@ GROUPS: list[tuple[Any, list[tuple[Any, str, str, str]]]] = [
 ]
 
 
-def navigation(request: HttpRequest) -> list[dict[str, Any]]:
-    """The side bar: of each group the pages that somebody may see."""
-    found = []
-    for title, pages in GROUPS:
-        shown = [page for page in map(_entry, pages) if not page["needs"] or request.user.has_perm(page["needs"])]
-        if shown:
-            found.append({"title": title, "separator": True, "collapsible": False, "items": shown})
-    return found
-
-
-def _entry(page: tuple[Any, str, str, str]) -> dict[str, Any]:
-    title, icon, name, needs = page
-    return {"title": title, "icon": icon, "link": reverse(name), "needs": needs}
-
-
 UNFOLD: dict[str, Any] = {
     "SITE_TITLE": _("Seckill"),
     "SITE_HEADER": _("Seckill: the operator's desk"),
@@ -120,5 +111,5 @@ UNFOLD: dict[str, Any] = {
     "SHOW_VIEW_ON_SITE": False,
     "SHOW_LANGUAGES": True,
     "BORDER_RADIUS": "6px",
-    "SIDEBAR": {"show_search": True, "navigation": "config.desk.navigation"},
+    "SIDEBAR": {"show_search": True, "navigation": "config.navigation.navigation"},
 }

@@ -167,6 +167,11 @@ def money_due() -> MoneyDue:
     )
 
 
+def refunds_due_count(*, count_max: int) -> int:
+    """Count the payments whose refund is due, up to a number."""
+    return Payment.objects.filter(state=PaymentState.REFUND_DUE)[:count_max].count()
+
+
 def closing_times(*, numbers: Sequence[str]) -> dict[str, datetime]:
     """When orders were closed, by number; open ones are left out."""
     rows = Order.objects.filter(number__in=numbers, closed_at__isnull=False).values_list("number", "closed_at")

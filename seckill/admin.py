@@ -14,12 +14,10 @@ from django.utils.translation import gettext_lazy as _
 
 import seckill.archive_admin  # noqa: F401  pages in a file of their own
 from rest.desk import DeskAdmin, DeskInline, ReadOnlyDeskAdmin
-from seckill import alert_admin, change_admin, letter_admin  # noqa: F401  they register their pages
-from seckill.advice import advice_for
+from seckill import alert_admin, change_admin, incident_admin, letter_admin  # noqa: F401  they register their pages
 from seckill.errors import SeckillError
 from seckill.models import (
     FlashSale,
-    Incident,
     RebuildRun,
     ReconciliationRun,
     Repair,
@@ -242,27 +240,6 @@ class ReservationAdmin(ReadOnlyDeskAdmin):
     search_fields = ["order_no"]
     ordering = ["-id"]
     show_full_result_count = False
-
-
-@admin.register(Incident)
-class IncidentAdmin(ReadOnlyDeskAdmin):
-    """Incidents, the latest first."""
-
-    list_display = ["kind", "severity", "pool", "bucket_no", "count", "opened_at", "last_seen_at", "resolved_at"]
-    list_filter = ["severity", "kind"]
-    list_select_related = ["pool"]
-    ordering = ["-last_seen_at"]
-    readonly_fields = ["what_the_system_did", "what_you_can_do"]
-
-    @admin.display(description=_("what the system did"))
-    def what_the_system_did(self, incident: Incident) -> str:
-        """What needs no hand any more."""
-        return str(advice_for(incident.kind).did)
-
-    @admin.display(description=_("what you can do"))
-    def what_you_can_do(self, incident: Incident) -> str:
-        """What is left to a person."""
-        return str(advice_for(incident.kind).can)
 
 
 @admin.register(RebuildRun)

@@ -1,34 +1,110 @@
 """Admin of the dead letters: what was parked and why, what to do, and the two decisions about it."""
 
-from typing import Any
+from typing import Any, ClassVar
 
+from django import forms
 from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
 from django.utils import timezone
+from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
 
-from rest.desk import ReadOnlyDeskAdmin
+from rest.coloured import coloured
+from rest.desk import DeskForm, ReadOnlyDeskAdmin
+from rest.filters import FirstUnlessAsked
 from seckill.advice import advice_for
 from seckill.dead_letters import DEAD_LETTER
 from seckill.errors import DecisionRefused, GateUnavailable
 from seckill.models import DeadLetter
-from seckill.replay import Verdict, decide_letter
+from seckill.replay import Verdict, decide_letter, replay_obstacle
 
 Decision = DeadLetter.Decision
 
 
+class WaitingFilter(FirstUnlessAsked):
+    """What nobody has decided yet, unless somebody looks for the rest."""
+
+    title = _("state")
+    offered: ClassVar = [("waiting", _("to be decided")), ("decided", _("decided")), ("all", _("all"))]
+
+    def narrow(self, queryset: QuerySet[Any], chosen: str) -> QuerySet[Any]:
+        """By the decision, which is empty until there is one."""
+        return queryset.filter(decision="") if chosen == "waiting" else queryset.exclude(decision="")
+
+
+class LetterForm(DeskForm):
+    """Replay or refuse, and why."""
+
+    decision = forms.ChoiceField(label=_("decision"), widget=forms.RadioSelect)
+    reason = forms.CharField(label=_("Reason"), max_length=200)
+
+    def __init__(self, *args: Any, may_replay: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        replay = [(Decision.REPLAY, _("Replay: it goes back into the queue with a unit, and is decided as any other"))]
+        refuse = [(Decision.REFUSE, _("Refuse: the order number is closed for good, and its buyer is told"))]
+        field: Any = self.fields["decision"]
+        field.choices = [*(replay if may_replay else []), *refuse]
+
+
 @admin.register(DeadLetter)
 class DeadLetterAdmin(ReadOnlyDeskAdmin):
-    """Queue entries that could be neither read nor written, undecided ones findable by one click."""
+    """Queue entries that could be neither read nor written; those to be decided are shown first."""
 
-    list_display = ["pool", "bucket_no", "stream_id", "error", "created_at", "decision", "decided_by", "decided_at"]
-    list_filter = ["decision"]
-    list_select_related = ["pool", "decided_by"]
+    list_display = ["what_happened", "where", "created_at", "how_far", "decided_by", "decided_at", "remedy"]
+    list_filter = [WaitingFilter, "decision"]
+    list_select_related = ["pool__sale", "decided_by"]
+    search_fields = ["=stream_id", "error"]
     ordering = ["-id"]
-    readonly_fields = ["what_you_can_do"]
+    readonly_fields = ["what_happened", "what_the_system_did", "what_you_can_do", "remedy"]
     actions = ["replay", "refuse"]
+
+    def get_urls(self) -> list[URLPattern]:
+        """Add the page of the decision."""
+        decide = self.admin_site.admin_view(self.decide)
+        return [path("<int:letter_id>/decide/", decide, name="seckill_deadletter_decide"), *super().get_urls()]
+
+    @admin.display(description=_("what happened"))
+    def what_happened(self, letter: DeadLetter) -> str:
+        """Whose purchase it is, as far as that can be read, and why it was put aside."""
+        fields = {name: str(letter.fields.get(name, "?")) for name in ("order", "quantity", "item", "buyer")}
+        words = _("Order %(order)s: %(quantity)s × item %(item)s for buyer %(buyer)s") % fields
+        return format_html('<b>{}</b><br><span class="desk-small">{}</span>', words, letter.error)
+
+    @admin.display(description=_("where"))
+    def where(self, letter: DeadLetter) -> str:
+        """The sale, bucket and stream id."""
+        place = f"{letter.pool_id}:{letter.bucket_no} · {letter.stream_id}"
+        return format_html('{}<br><span class="desk-small">{}</span>', letter.pool.sale.name, place)
+
+    @coloured(
+        description=_("state"),
+        colours={"waiting": "danger", "under way": "warning", Decision.REPLAY: "success", Decision.REFUSE: "info"},
+    )
+    def how_far(self, letter: DeadLetter) -> tuple[str, str]:
+        """Whether it is decided, and carried out."""
+        if not letter.decision:
+            return "waiting", str(_("to be decided"))
+        if letter.concluded_at is None:
+            return "under way", str(_("decided, being carried out"))
+        return letter.decision, letter.get_decision_display()
+
+    @admin.display(description=_("what you can do"))
+    def remedy(self, letter: DeadLetter) -> str:
+        """The one button."""
+        if letter.decision:
+            return "–"
+        address = reverse("admin:seckill_deadletter_decide", args=[letter.pk])
+        return format_html('<a class="desk-button" href="{}">{}</a>', address, _("Replay or refuse"))
+
+    @admin.display(description=_("what the system did"))
+    def what_the_system_did(self, _letter: DeadLetter) -> str:
+        """What needs no hand any more."""
+        return str(advice_for(DEAD_LETTER).did)
 
     @admin.display(description=_("what you can do"))
     def what_you_can_do(self, _letter: DeadLetter) -> str:
@@ -38,6 +114,29 @@ class DeadLetterAdmin(ReadOnlyDeskAdmin):
     def has_decide_permission(self, request: HttpRequest) -> bool:
         """Whether somebody may decide about parked reservations."""
         return request.user.has_perm("seckill.decide_deadletter")
+
+    def decide(self, request: HttpRequest, letter_id: int) -> HttpResponse:
+        """Show a letter with both decisions, or with the one that is possible; take it when it is posted."""
+        if not (self.has_decide_permission(request) and self.has_view_permission(request)):
+            raise PermissionDenied
+        letter = get_object_or_404(DeadLetter.objects.select_related("pool__sale"), pk=letter_id)
+        obstacle = replay_obstacle(letter=letter)
+        form = LetterForm(request.POST or None, may_replay=not obstacle)
+        if request.method == "POST" and form.is_valid():
+            decision, reason = Decision(form.cleaned_data["decision"]), form.cleaned_data["reason"]
+            self._try(request, letter=letter, decision=decision, reason=reason)
+            return redirect("admin:seckill_deadletter_changelist")
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("Decide a dead letter"),
+            "opts": self.opts,
+            "letter": letter,
+            "words": self.what_happened(letter),
+            "advice": advice_for(DEAD_LETTER),
+            "obstacle": obstacle,
+            "form": form,
+        }
+        return TemplateResponse(request, "admin/seckill/decide_letter.html", context)
 
     @admin.action(description=_("Replay the selected dead letters"), permissions=["decide"])
     def replay(self, request: HttpRequest, letters: QuerySet[DeadLetter]) -> HttpResponse | None:

@@ -65,6 +65,15 @@ def decide_letter(*, verdict: Verdict, clock: Callable[[], datetime]) -> None:
     _carry_out(letter=letter, clock=clock)
 
 
+def replay_obstacle(*, letter: DeadLetter) -> str:
+    """Say why a letter cannot be replayed as things stand; "" where it may be tried. Changes nothing."""
+    try:
+        _require_replayable(letter)
+    except DecisionRefused as refusal:
+        return str(refusal)
+    return ""
+
+
 def take_up_decisions(*, clock: Callable[[], datetime]) -> int:
     """Carry out decisions whose maker died or could not reach Redis; return how many are concluded now.
 

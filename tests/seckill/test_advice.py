@@ -32,6 +32,7 @@ def test_every_kind_of_incident_has_its_advice() -> None:
 
 def test_an_advice_is_two_whole_sentences() -> None:
     with override("en"):
+        assert all(str(advice.what)[0].isupper() and str(advice.what)[-1] != "." for advice in ADVICE.values())
         for kind, advice in {**ADVICE, "unknown": UNKNOWN}.items():
             for text in (str(advice.did), str(advice.can)):
                 assert text[0].isupper(), kind
