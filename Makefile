@@ -50,13 +50,14 @@ check: prepare ## Lint, check types, imports, migrations and the settings for pr
 	$(SERVERS) env HTTPS=1 PUBLIC_URL=https://shop.example $(BIN)/python manage.py check --deploy --fail-level WARNING --database default
 
 test: prepare ## Run all tests on real servers; ARGS="-k name" to choose.
-	@bash benchmarks/prepare browser
+	@bash benchmarks/prepare browser promtool
 	$(BIN)/python -m pytest -n 2 --ignore tests/e2e --ignore tests/browser $(ARGS)
 	@# The running shop alone, and then the browser: they measure, and two of them would be in each other's way.
 	$(BIN)/python -m pytest tests/e2e $(ARGS)
 	$(BIN)/python -m pytest tests/browser $(ARGS)
 
 test-fast: prepare ## Run the tests that take less than a minute together.
+	@bash benchmarks/prepare promtool
 	$(BIN)/python -m pytest -n 2 -m "not slow" --ignore tests/browser $(ARGS)
 
 soak: prepare ## Run the machine of random operations and faults for minutes; SOAK_EXAMPLES=5000.
