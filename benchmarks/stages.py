@@ -110,7 +110,12 @@ def _web(environment: dict[str, str], *, one_in: int) -> Iterator[Server]:
             directory=ROOT,
             log=(DIRECTORY / f"web-{one_in}.log").absolute(),
             account=Account(),
-            environment={**environment, "STAGE_SAMPLE_ONE_IN": str(one_in), "THROTTLE_PURCHASE": "1000000"},
+            environment={
+                **environment,
+                "STAGE_SAMPLE_ONE_IN": str(one_in),
+                "THROTTLE_PURCHASE": "1000000",
+                "LOG_LEVEL": "INFO",
+            },
             is_ready=partial(is_healthy, port=port),
         )
     )

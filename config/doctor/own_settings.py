@@ -4,6 +4,7 @@ import resource
 from collections import defaultdict
 from collections.abc import Iterator
 from ipaddress import ip_network
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -25,6 +26,7 @@ def examine_settings() -> Iterator[Finding]:
     yield from _metrics()
     yield from _people()
     yield _open_files()
+    yield from _stopped()
 
 
 def _secrets() -> Iterator[Finding]:
@@ -108,6 +110,12 @@ def _people() -> Iterator[Finding]:
         else_what="Nobody can pay: there is no payment provider.",
         advice="Name one in PAYMENT_PROVIDERS.",
     )
+
+
+def _stopped() -> Iterator[Finding]:
+    if settings.STOP_FILE and Path(settings.STOP_FILE).exists():
+        what = f"{settings.STOP_FILE} is there: every sale is stopped on this host."
+        yield warn("stop file", what, "Remove it, on every web host, when sales shall go on.")
 
 
 def _open_files() -> Finding:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -353,6 +354,13 @@ def test_few_open_files(files: int, verdict: Verdict) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert found is verdict
     assert f"{files:,} open files at most" in what
+
+
+def test_a_stop_file_that_was_forgotten(settings: Settings, tmp_path: Path) -> None:
+    settings.STOP_FILE = str(tmp_path / "stop")
+    assert bad(examine_settings) == []
+    (tmp_path / "stop").touch()
+    assert bad(examine_settings) == [(Verdict.WARN, f"{tmp_path}/stop is there: every sale is stopped on this host.")]
 
 
 def test_no_common_directory(monkeypatch: pytest.MonkeyPatch) -> None:
