@@ -1,7 +1,10 @@
 """Admin of the inventory: the catalogue is edited, stock numbers and the ledger are only read."""
 
 from django.contrib import admin
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from inventory.adjusting import apply_stock_adjustment
@@ -32,7 +35,7 @@ class ProductAdmin(DeskAdmin):
 class SkuAdmin(DeskAdmin):
     """Variants with what the warehouse has of them."""
 
-    list_display = ["code", "name", "product", "list_price", "on_hand"]
+    list_display = ["code", "name", "product", "list_price", "on_hand", "books"]
     search_fields = ["code", "name", "product__name"]
     ordering = ["code"]
     list_select_related = ["product", "stock"]
@@ -42,6 +45,11 @@ class SkuAdmin(DeskAdmin):
     def on_hand(self, sku: Sku) -> int:
         """Units in the warehouse; 0 before the first receipt."""
         return sku.stock.on_hand if hasattr(sku, "stock") else 0
+
+    @admin.display(description=_("Stock audit"))
+    def books(self, sku: Sku) -> SafeString:
+        """Lead to the SKU's books."""
+        return format_html('<a href="{}">{}</a>', reverse("desk_audit_sku", args=[sku.pk]), _("Show"))
 
 
 @admin.register(Stock)

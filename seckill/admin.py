@@ -9,7 +9,10 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 import seckill.archive_admin  # noqa: F401  pages in a file of their own
@@ -117,7 +120,7 @@ class FixedAfterPreheatAdmin(DeskAdmin):
 class FlashSaleAdmin(FixedAfterPreheatAdmin):
     """Sales with their window and phase."""
 
-    list_display = ["name", "phase", "opens_at", "closes_at", "pay_window_minutes"]
+    list_display = ["name", "phase", "opens_at", "closes_at", "pay_window_minutes", "watch"]
     ordering = ["-opens_at"]
     list_filter = ["state"]
     search_fields = ["name"]
@@ -126,6 +129,11 @@ class FlashSaleAdmin(FixedAfterPreheatAdmin):
     def sale_of(self, obj: FlashSale) -> FlashSale:
         """Return the sale itself."""
         return obj
+
+    @admin.display(description=_("Live monitor"))
+    def watch(self, sale: FlashSale) -> SafeString:
+        """Lead to the sale's monitor."""
+        return format_html('<a href="{}">{}</a>', reverse("desk_monitor_sale", args=[sale.pk]), _("Show"))
 
     @admin.display(description=_("phase"))
     def phase(self, sale: FlashSale) -> str:
@@ -155,7 +163,7 @@ class SalePoolAdmin(FixedAfterPreheatAdmin):
 class SaleItemAdmin(FixedAfterPreheatAdmin):
     """Items on sale: MySQL's numbers and the gate's, side by side."""
 
-    list_display = ["__str__", "price", "units", "phase", "is_paused", "in_mysql", "in_redis"]
+    list_display = ["__str__", "price", "units", "phase", "is_paused", "in_mysql", "in_redis", "books"]
     ordering = ["-id"]
     list_select_related = ["sku__product", "pool__sale"]
     list_filter = ["pool__sale"]
@@ -194,6 +202,11 @@ class SaleItemAdmin(FixedAfterPreheatAdmin):
         """Units over all buckets, or a dash where Redis has none or cannot be asked."""
         seen = item.seen
         return "–" if seen is None or seen.left is None else f"{seen.left} + {seen.queued}"
+
+    @admin.display(description=_("Stock audit"))
+    def books(self, item: SaleItem) -> SafeString:
+        """Lead to the item's books."""
+        return format_html('<a href="{}">{}</a>', reverse("desk_audit_item", args=[item.pk]), _("Show"))
 
     @admin.action(description=_("Preheat the sale of the selected items"), permissions=["change"])
     def preheat(self, request: HttpRequest, items: QuerySet[SaleItem]) -> None:

@@ -131,6 +131,18 @@ def test_a_sku_is_shown_in_the_warehouse_and_in_every_sale(auditor: Client) -> N
     )
 
 
+def test_lists_lead_to_the_monitor_and_the_books() -> None:
+    shop = reconciled()
+    client = browser("view_flashsale", "view_saleitem", "view_sku")
+    for page, name, key in (
+        ("seckill_flashsale", "desk_monitor_sale", shop.sale.pk),
+        ("seckill_saleitem", "desk_audit_item", shop.item.pk),
+        ("inventory_sku", "desk_audit_sku", shop.item.sku_id),
+    ):
+        html = client.get(reverse(f"admin:{page}_changelist")).content.decode()
+        assert f'<a href="{reverse(name, args=[key])}">' in html
+
+
 def test_who_may_change_sales_has_a_worker_compare(auditor: Client) -> None:
     shop = reconciled()
     newest = ReconciliationRun.objects.get().pk
