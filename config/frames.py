@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
 from django.http import HttpRequest, HttpResponse, parse_cookie
+from django.utils import translation
 from django.views.decorators.csrf import csrf_exempt
 from rest_framework.views import APIView
 
@@ -87,7 +88,9 @@ class Frames:
         known: Mapping[str, Any] = {name: value for name, value in zip(SEEN, seen, strict=True) if value is not None}
         cookie = {"HTTP_COOKIE": f"{settings.LANGUAGE_COOKIE_NAME}={language}"} if language else {}
         request = WSGIRequest({"PATH_INFO": "/api/", IS_FRAME: True, "wsgi.input": BytesIO(), **known, **cookie})
-        response = self._handler.get_response(request)
+        # The middleware leaves the thread speaking the request's language; whoever calls speaks his own.
+        with translation.override(translation.get_language()):
+            response = self._handler.get_response(request)
         if response.status_code != 200:
             return None
         headers = tuple((name, value) for name, value in response.items() if name not in OWN)

@@ -4,10 +4,12 @@ from collections.abc import Iterator
 from functools import cache
 
 import pytest
+from django.conf import settings
 from django.core.signals import setting_changed
 from django.db import connection
 from django.dispatch import receiver
 from django.test.utils import setup_databases, teardown_databases
+from django.utils import translation
 from django_redis import get_redis_connection
 from pytest_django.plugin import DjangoDbBlocker
 
@@ -75,6 +77,7 @@ def stores(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterato
         empty_queues()
         second_counts.forget()
         shut_items.forget()
+        translation.activate(settings.LANGUAGE_CODE)
         stop_file.forget()
         forget_everything()
         yield
