@@ -39,6 +39,20 @@ def scheduled() -> list[str]:
         return [task for (task,) in cursor.fetchall() if not task.startswith("celery.")]
 
 
+def granted() -> dict[str, set[str]]:
+    """What the groups may do."""
+    found: dict[str, set[str]] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT g.name, p.codename FROM {NAME}.auth_group g"  # noqa: S608
+            f" JOIN {NAME}.auth_group_permissions t ON t.group_id = g.id"
+            f" JOIN {NAME}.auth_permission p ON p.id = t.permission_id"
+        )
+        for group, codename in cursor.fetchall():
+            found.setdefault(group, set()).add(codename)
+    return found
+
+
 @pytest.mark.slow
 def test_forward_back_and_forward_again(empty_database: str) -> None:
     def manage(*arguments: str) -> None:
@@ -48,6 +62,12 @@ def test_forward_back_and_forward_again(empty_database: str) -> None:
 
     manage("migrate")
     made = tables()
+    roles = granted()
+    assert set(roles) == {"operator", "approver", "auditor"}
+    assert "view_actionentry" in roles["auditor"]
+    assert {name for name in roles["auditor"] if not name.startswith("view_")} == set()
+    assert "change_saleitem" in roles["operator"]
+    assert "approve_itemadjustment" in roles["approver"]
     assert made == {model._meta.db_table for app in APPS for model in apps.get_app_config(app).get_models()}
     assert scheduled() == [
         "accounts.forget_tokens",
@@ -70,5 +90,7 @@ def test_forward_back_and_forward_again(empty_database: str) -> None:
     manage("migrate", "actions", "zero")
     assert tables() == set()
     assert scheduled() == []
+    assert granted() == {}
     manage("migrate")
+    assert granted() == roles
     assert tables() == made
