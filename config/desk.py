@@ -4,9 +4,15 @@ from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
-INCIDENTS, LETTERS, REFUNDS = _("Incidents"), _("Dead letters"), _("Refunds due")
+INCIDENTS, LETTERS, REFUNDS, INBOX = _("Incidents"), _("Dead letters"), _("Refunds due"), _("Inbox")
+# Whoever may do anything about any kind of change by hand.
+INBOX_NEEDS = "|".join(
+    f"{app}.{action}_{table}"
+    for app, table in (("seckill", "itemadjustment"), ("seckill", "windowchange"), ("inventory", "stockadjustment"))
+    for action in ("view", "add", "approve")
+)
 
-# Group, and its pages: title, icon, URL name (with a query), and the permission without which it is not offered.
+# Group, and its pages: title, icon, URL name (with a query), and what one needs for it: a permission, or one of some.
 GROUPS: list[tuple[Any, list[tuple[Any, str, str, str]]]] = [
     (
         _("Sales"),
@@ -17,13 +23,7 @@ GROUPS: list[tuple[Any, list[tuple[Any, str, str, str]]]] = [
             (_("Sales"), "bolt", "admin:seckill_flashsale_changelist", "seckill.view_flashsale"),
             (_("Pools"), "workspaces", "admin:seckill_salepool_changelist", "seckill.view_salepool"),
             (_("Items"), "sell", "admin:seckill_saleitem_changelist", "seckill.view_saleitem"),
-            (
-                _("Unit changes"),
-                "exposure",
-                "admin:seckill_itemadjustment_changelist",
-                "seckill.view_itemadjustment",
-            ),
-            (_("Window changes"), "schedule", "admin:seckill_windowchange_changelist", "seckill.view_windowchange"),
+            (INBOX, "inbox", "desk_inbox", INBOX_NEEDS),
             (_("Reservations"), "receipt", "admin:seckill_reservation_changelist", "seckill.view_reservation"),
         ],
     ),
@@ -33,7 +33,6 @@ GROUPS: list[tuple[Any, list[tuple[Any, str, str, str]]]] = [
             (_("Products"), "category", "admin:inventory_product_changelist", "inventory.view_product"),
             (_("SKUs"), "barcode", "admin:inventory_sku_changelist", "inventory.view_sku"),
             (_("Warehouse"), "warehouse", "admin:inventory_stock_changelist", "inventory.view_stock"),
-            (_("Adjustments"), "tune", "admin:inventory_stockadjustment_changelist", "inventory.view_stockadjustment"),
             (_("Ledger"), "menu_book", "admin:inventory_stockmovement_changelist", "inventory.view_stockmovement"),
         ],
     ),

@@ -10,6 +10,7 @@ from drf_spectacular.views import SpectacularRedocView, SpectacularSwaggerSplitV
 from accounts.pages import counted
 from config.documents import SchemaView, redoc_script
 from seckill.explain_pages import explain_page
+from seckill.inbox_pages import inbox_page
 
 # The readers of the schema style themselves and search in a worker; they show nothing of anybody.
 for_readers = csp_update({"style-src": ["'unsafe-inline'"], "worker-src": ["blob:"]})
@@ -22,6 +23,7 @@ urlpatterns = [
     path("admin/monitor/", include("seckill.monitor_urls")),
     path("admin/audit/", include("seckill.audit_urls")),
     path("admin/explain/", explain_page, name="desk_explain"),
+    path("admin/inbox/", inbox_page, name="desk_inbox"),
     path("admin/", admin.site.urls),
     path("api/v1/", include("rest.urls")),
     path("", include("seckill.pages_urls")),

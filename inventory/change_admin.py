@@ -14,6 +14,7 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.translation import gettext_lazy as _
 
 from inventory.changes import (
@@ -30,6 +31,10 @@ from inventory.errors import AlreadyDecided, ChangeNotAllowed
 from rest.desk import DeskForm, LargeDeskAdmin
 
 logger = logging.getLogger(__name__)
+
+
+# The page that lists what waits, of every table of changes: asking and deciding lead there.
+INBOX = "desk_inbox"
 
 
 class DecisionForm(DeskForm):
@@ -102,6 +107,12 @@ class ManualChangeAdmin(LargeDeskAdmin):
         except ChangeNotAllowed as error:
             raise PermissionDenied(str(error)) from error
 
+    def response_add(self, request: HttpRequest, obj: ManualChange, post_url_continue: Any = None) -> HttpResponse:
+        """Lead to the request in the inbox."""
+        answer = super().response_add(request, obj, post_url_continue)
+        is_plain = "_addanother" not in request.POST and "_popup" not in request.POST
+        return redirect(f"{reverse(INBOX)}?list=mine") if is_plain else answer
+
     def get_urls(self) -> list[URLPattern]:
         """Add the page of the decision."""
         name = f"{self.opts.app_label}_{self.opts.model_name}_decide"
@@ -118,12 +129,16 @@ class ManualChangeAdmin(LargeDeskAdmin):
     def decide(self, request: HttpRequest, change_id: int) -> HttpResponse:
         """Show a request with the form of the decision; take the decision when it is posted."""
         change = self.get_object(request, str(change_id))
-        if change is None or not may_decide(change=change, by=request.user):
+        if change is None or not self._may(request, "approve"):
+            raise PermissionDenied
+        if change.state != ChangeState.REQUESTED:
+            return self._tell_late(request, change)
+        if not may_decide(change=change, by=request.user):
             raise PermissionDenied
         form = DecisionForm(request.POST or None)
         if request.method == "POST" and form.is_valid():
             self._carry_out(request, change, **form.cleaned_data)
-            return redirect(self._url("change", change.pk))
+            return redirect(INBOX)
         context = {
             **self.admin_site.each_context(request),
             "title": _("Decide on a request"),
@@ -140,12 +155,28 @@ class ManualChangeAdmin(LargeDeskAdmin):
         try:
             with self.recorded(request, change, f"{self.opts.app_label}.{decision}", reason):
                 act(table=type(change), change_id=change.pk, by=request.user, reason=reason, now=timezone.now())
-        except (AlreadyDecided, ChangeNotAllowed) as error:
+        except AlreadyDecided:
+            self._tell_late(request, type(change).objects.select_related("decided_by").get(pk=change.pk))
+            return
+        except ChangeNotAllowed as error:
             self.message_user(request, str(error), messages.ERROR)
             return
         state = self._apply(change.pk) if decision == "approve" else ChangeState.REJECTED
         level = messages.WARNING if state in {ChangeState.APPROVED, ChangeState.REFUSED} else messages.SUCCESS
         self.message_user(request, f"{change}: {state.label}", level)
+
+    def _tell_late(self, request: HttpRequest, change: ManualChange) -> HttpResponse:
+        """Say who has decided already, when, what and why; nothing was changed."""
+        words = _("%(change)s: %(who)s was quicker (%(when)s): %(state)s, “%(reason)s”. Nothing was changed by you.")
+        told = words % {
+            "change": change,
+            "who": change.decided_by,
+            "when": date_format(timezone.localtime(change.decided_at), "SHORT_DATETIME_FORMAT"),
+            "state": change.get_state_display(),
+            "reason": change.decision_reason,
+        }
+        self.message_user(request, told, messages.WARNING)
+        return redirect(INBOX)
 
     def _apply(self, change_id: int) -> ChangeState:
         """A decision that is taken stays taken, whatever becomes of the first try to apply it."""

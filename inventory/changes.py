@@ -139,16 +139,23 @@ def finish(*, change: ManualChange, state: ChangeState, outcome: str, now: datet
     _move(change=change, state=state, finished_at=now, outcome=outcome[:OUTCOME_LENGTH_MAX], **fields)
 
 
+def may(*, table: type[ManualChange], action: str, by: Person) -> bool:
+    """Tell whether somebody holds the permission for an action (add, view, approve) on a table of changes."""
+    options = table._meta  # noqa: SLF001  Django documents it as an interface
+    name = f"{options.app_label}.{action}_{options.model_name}"
+    return isinstance(by, PermissionsMixin) and bool(by.has_perm(name))
+
+
 def may_decide(*, change: ManualChange, by: Person) -> bool:
     """Tell whether somebody may decide on a request."""
-    if change.state != ChangeState.REQUESTED or not _may(table=type(change), action="approve", by=by):
+    if change.state != ChangeState.REQUESTED or not may(table=type(change), action="approve", by=by):
         return False
     return bool(change.requested_by_id != by.pk or settings.ONE_PERSON_SHOP)
 
 
 def waiting_for(*, table: type[Change], by: Person) -> models.QuerySet[Change]:
     """Requests that somebody may decide on now."""
-    if not _may(table=table, action="approve", by=by):
+    if not may(table=table, action="approve", by=by):
         return table.objects.none()
     waiting = table.objects.filter(state=ChangeState.REQUESTED)
     return waiting if settings.ONE_PERSON_SHOP else waiting.exclude(requested_by_id=by.pk)
@@ -183,12 +190,6 @@ def _move(*, change: ManualChange, state: ChangeState, **fields: Any) -> None:
 
 def _require_permission(*, table: type[ManualChange], action: str, by: Person) -> int:
     """Return the person's primary key."""
-    if by.pk is None or not _may(table=table, action=action, by=by):
+    if by.pk is None or not may(table=table, action=action, by=by):
         raise ChangeNotAllowed(explanation=str(_("You do not have the permission for that.")))
     return int(by.pk)
-
-
-def _may(*, table: type[ManualChange], action: str, by: Person) -> bool:
-    options = table._meta  # noqa: SLF001  Django documents it as an interface
-    name = f"{options.app_label}.{action}_{options.model_name}"
-    return isinstance(by, PermissionsMixin) and bool(by.has_perm(name))

@@ -60,7 +60,7 @@ def _listed(table: str, **where: str) -> Callable[[Place], str]:
 
 
 def _changes(_place: Place) -> str:
-    return f"{reverse('admin:seckill_itemadjustment_changelist')}?state__exact=APPROVED"
+    return f"{reverse('desk_inbox')}?list=all"
 
 
 def _order(place: Place) -> str:
