@@ -24,6 +24,9 @@ class PeopleAdmin(LargeDeskAdmin, UserAdmin[User]):
     search_fields = ["^username", "=email"]
     ordering = ["username"]
     sortable_by = ["username"]
+    # The two boxes side by side are wider than a phone.
+    filter_horizontal = []
+    autocomplete_fields = ["groups"]
 
     def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         """No account is deleted by hand."""
@@ -33,3 +36,5 @@ class PeopleAdmin(LargeDeskAdmin, UserAdmin[User]):
 @admin.register(Group)
 class GroupPage(DeskAdmin, GroupAdmin):
     """Roles: what the accounts of a group may do."""
+
+    filter_horizontal = []

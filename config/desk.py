@@ -103,9 +103,11 @@ GROUPS: list[tuple[Any, list[tuple[Any, str, str, str]]]] = [
 
 UNFOLD: dict[str, Any] = {
     "SITE_TITLE": _("Seckill"),
-    "SITE_HEADER": _("Seckill: the operator's desk"),
+    "SITE_HEADER": _("Seckill"),
+    "SITE_SUBHEADER": _("The operator's desk"),
     "SITE_SYMBOL": "bolt",
     "SITE_URL": "/",
+    "DASHBOARD_CALLBACK": "seckill.overview.overview",
     "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,
     "SHOW_LANGUAGES": True,

@@ -61,6 +61,7 @@ OTHER_PAGES: dict[str, set[str]] = {
     "desk_monitor": ALL,
     "desk_monitor_stages": ALL,
     "desk_explain": ALL,
+    "desk_inbox": ALL,
     "desk_ledger_file": ALL,
 }
 # Pages of one row: tried with that row in the tests of the page.
