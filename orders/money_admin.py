@@ -14,13 +14,16 @@ from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
+from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
 
 from orders.errors import OrderError
 from orders.models import Honour, Payment, PaymentAttempt, Refund
 from orders.services.honours import request_honour
 from orders.services.refunding import RefundRequest, default_units_to, request_refund
-from orders.states import RefundedUnitsTo, RefundReason, RefundState
+from orders.states import PaymentProblem, PaymentState, RefundedUnitsTo, RefundReason, RefundState
+from orders.unwelcome import in_words, refused_honours
+from rest.coloured import coloured
 from rest.desk import DeskAdmin, DeskForm, ReadOnlyDeskAdmin
 
 CENT = Decimal("0.01")
@@ -53,7 +56,7 @@ def _try(*, request: HttpRequest, site: DeskAdmin, action: Callable[[], object],
 class PaymentAdmin(ReadOnlyDeskAdmin):
     """Money that has arrived; the list "refund due" has two choices: refund, or honour."""
 
-    list_display = ["__str__", "order", "amount", "refunding", "state", "problem", "created_at"]
+    list_display = ["__str__", "order", "amount", "refunding", "how_far", "what_happened", "created_at", "remedy"]
     list_filter = ["state", "problem", "provider"]
     list_select_related = ["order"]
     search_fields = ["provider_reference", "order_reference", "order__number"]
@@ -69,6 +72,39 @@ class PaymentAdmin(ReadOnlyDeskAdmin):
     def has_honour_permission(self, request: HttpRequest) -> bool:
         """Tell who may honour money for a closed order."""
         return request.user.has_perm("orders.honour_payment")
+
+    @coloured(
+        description=_("state"),
+        colours={
+            PaymentState.ACCEPTED: "success",
+            PaymentState.REFUND_DUE: "danger",
+            PaymentState.HONOURING: "warning",
+            PaymentState.REFUNDED: "info",
+        },
+    )
+    def how_far(self, payment: Payment) -> tuple[str, str]:
+        """The state in its colour: red is what somebody has to decide."""
+        return payment.state, payment.get_state_display()
+
+    @admin.display(description=_("what happened"))
+    def what_happened(self, payment: Payment) -> str:
+        """Why the money pays no order, what was done by itself, and why it was not honoured, if that was tried."""
+        return in_words(payment=payment, refused=getattr(payment, "refused", None))
+
+    @admin.display(description=_("what you can do"))
+    def remedy(self, payment: Payment) -> str:
+        """The one button, for money that somebody has to decide about."""
+        if payment.state != PaymentState.REFUND_DUE:
+            return "–"
+        words = _("Refund or honour") if payment.problem == PaymentProblem.CLOSED_ORDER else _("Refund")
+        address = reverse("admin:orders_payment_refund", args=[payment.pk])
+        return format_html('<a class="desk-button" href="{}">{}</a>', address, words)
+
+    def prepare_rows(self, rows: list[Any]) -> None:
+        """Look up at once why the money of these rows was not honoured."""
+        reasons = refused_honours(payment_ids=[row.pk for row in rows if row.problem])
+        for row in rows:
+            row.refused = reasons.get(row.pk)
 
     def get_urls(self) -> list[URLPattern]:
         """Add the refund's form."""
@@ -89,6 +125,11 @@ class PaymentAdmin(ReadOnlyDeskAdmin):
             raise PermissionDenied
         payment = get_object_or_404(Payment, pk=payment_id)
         left = payment.amount - payment.refunding
+        may_honour = payment.problem == PaymentProblem.CLOSED_ORDER and self.has_honour_permission(request)
+        may_honour = may_honour and payment.state == PaymentState.REFUND_DUE
+        if may_honour and "honour" in request.POST:
+            self._honour(request, payment)
+            return redirect("admin:orders_payment_change", payment_id)
         form = RefundForm(request.POST or None, initial={"amount": left})
         if request.method == "POST" and form.is_valid():
             wanted = _request_of(form=form, payment=payment, actor_id=request.user.pk)
@@ -102,6 +143,8 @@ class PaymentAdmin(ReadOnlyDeskAdmin):
             "payment": payment,
             "left": left,
             "form": form,
+            "words": in_words(payment=payment, refused=refused_honours(payment_ids=[payment.pk]).get(payment.pk)),
+            "may_honour": may_honour,
         }
         return TemplateResponse(request, "admin/refund.html", context)
 
@@ -127,8 +170,11 @@ class PaymentAdmin(ReadOnlyDeskAdmin):
     def honour(self, request: HttpRequest, payments: QuerySet[Payment]) -> None:
         """Have a unit taken again for money of closed orders, if one is left."""
         for payment in payments.order_by("pk"):
-            action = partial(request_honour, payment_id=payment.pk, actor_id=request.user.pk, now=timezone.now())
-            _try(request=request, site=self, action=action, row=payment, what="orders.honour")
+            self._honour(request, payment)
+
+    def _honour(self, request: HttpRequest, payment: Payment) -> None:
+        action = partial(request_honour, payment_id=payment.pk, actor_id=request.user.pk, now=timezone.now())
+        _try(request=request, site=self, action=action, row=payment, what="orders.honour")
 
 
 @admin.register(Refund)

@@ -11,6 +11,7 @@ from django.urls import reverse
 from orders.models import Honour, Order, Payment, PaymentAttempt, Refund
 from orders.providers import RefundAnswer, RefundStanding
 from orders.services.sending import end_refund
+from tests.support.desk import cells
 from tests.support.forms import fields_of
 from tests.support.payments import PRICE, begun_order, paid_order, unwelcome_payment
 from tests.support.rows import NOW
@@ -165,3 +166,30 @@ def test_money_is_never_edited_by_hand(model: type[models.Model]) -> None:
 
 def test_a_payment_that_is_not_there(operator: Client) -> None:
     assert operator.get(reverse("admin:orders_payment_refund", args=[10**9])).status_code == 404
+
+
+def test_what_is_due_is_told_in_words_with_the_last_refusal_and_one_button(operator: Client) -> None:
+    payment = unwelcome_payment()
+    Honour.objects.create(payment=payment, state="REFUSED", reason="sold_out", created_at=NOW, updated_at=NOW)
+    html = operator.get(page(Payment, "changelist") + "?state__exact=REFUND_DUE").content.decode()
+    (words,) = cells(html, "what_happened")
+    assert words.startswith("The money came after the order was closed.")
+    assert words.endswith("It was to be honoured, and could not be: no unit is left.")
+    assert cells(html, "remedy") == ["Refund or honour"]
+    assert form_of(payment) in html
+    _order, paid = paid_order()
+    html = operator.get(page(Payment, "changelist") + "?state__exact=ACCEPTED").content.decode()
+    assert (cells(html, "how_far"), cells(html, "remedy"), paid.problem) == (["pays its order"], ["–"], "")
+
+
+def test_money_is_honoured_from_the_refund_s_page_by_whoever_may(operator: Client) -> None:
+    payment = unwelcome_payment()
+    html = operator.get(form_of(payment)).content.decode()
+    assert 'name="honour"' in html
+    clerk = staff("view_payment", "refund_payment")
+    assert 'name="honour"' not in clerk.get(form_of(payment)).content.decode()
+    assert clerk.post(form_of(payment), {"honour": "1"}).status_code == 200
+    assert not Honour.objects.exists()
+    assert operator.post(form_of(payment), {"honour": "1"}).status_code == 302
+    assert Honour.objects.get().payment_id == payment.pk
+    assert 'name="honour"' not in operator.get(form_of(payment)).content.decode()
