@@ -128,11 +128,14 @@ def _end(sale: "OpenedSale") -> None:
     from django.utils import timezone
 
     from seckill.gate.connection import raw_client
+    from seckill.gate.staging import milliseconds
     from seckill.models import FlashSale
 
     before = timezone.now() - timedelta(seconds=1)
-    FlashSale.objects.filter(pk=sale.sale_id).update(opens_at=before - timedelta(hours=1), closes_at=before)
-    raw_client().hset(sale.bucket.keys[1], "closes_ms", int(before.timestamp() * 1000))
+    window = {"opens_at": before - timedelta(hours=1), "closes_at": before}
+    FlashSale.objects.filter(pk=sale.sale_id).update(**window)
+    told = {"opens_ms": milliseconds(window["opens_at"]), "closes_ms": milliseconds(window["closes_at"])}
+    raw_client().hset(sale.bucket.keys[1], mapping=told)
 
 
 def _by_turns(

@@ -28,7 +28,7 @@ WEB_OPTIONS = (
 )
 # It is alone with its broker: there is nobody to compare clocks with or to tell that it lives.
 WORKER_OPTIONS = (
-    "--queues=settle,sweep,slow,alerts,money",
+    "--queues=settle,sweep,slow,archive,alerts,money",
     "--concurrency=2",
     "--without-gossip",
     "--without-mingle",

@@ -17,7 +17,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 app = Celery("seckill")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.conf.task_queues = [
-    Queue(name, Exchange(name), routing_key=name) for name in ("settle", "sweep", "slow", "alerts", "money")
+    Queue(name, Exchange(name), routing_key=name) for name in ("settle", "sweep", "slow", "archive", "alerts", "money")
 ]
 app.autodiscover_tasks()
 

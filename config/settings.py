@@ -312,8 +312,8 @@ CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_TASK_TIME_LIMIT = 120
 CELERY_TASK_SOFT_TIME_LIMIT = 100
 CELERY_TASK_DEFAULT_QUEUE = "sweep"
-# Five queues, so that a hung webhook or payment provider never delays a rebuild, nor a rebuild a sweep, nor a sweep a
-# settlement.
+# Six queues, so that a hung webhook or payment provider, or an archive that rests most of its time, never delays a
+# rebuild, nor a rebuild a sweep, nor a sweep a settlement.
 CELERY_TASK_ROUTES = {
     "seckill.settle": {"queue": "settle"},
     "seckill.sweep": {"queue": "sweep"},
@@ -333,7 +333,7 @@ CELERY_TASK_ROUTES = {
     "seckill.reconcile_one": {"queue": "slow"},
     "seckill.reconcile_full": {"queue": "slow"},
     "seckill.deliver_alerts": {"queue": "alerts"},
-    "seckill.archive_due": {"queue": "slow"},
+    "seckill.archive_due": {"queue": "archive"},
     "accounts.forget_tokens": {"queue": "slow"},
     "accounts.mail_reset": {"queue": "alerts"},
 }

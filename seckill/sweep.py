@@ -8,11 +8,15 @@ not arrive is carried over; a dead rebuild's keys are removed.
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from inventory.changes import ChangeState
+from seckill.change_tables import WindowChange
 from seckill.errors import BucketUnsound, GateUnavailable, NotPreheated
-from seckill.gate import gate
+from seckill.gate import gate, staging
+from seckill.gate.gate import Snapshot
 from seckill.gate.keys import BucketRef
 from seckill.incidents import Severity, open_buckets, open_incident, resolve_incident
-from seckill.models import Bucket, ItemBucket
+from seckill.models import Bucket, ItemBucket, SalePool
+from seckill.outcomes import ticket_prices
 from seckill.pausing import carry_over, paused_items
 from seckill.rebuild import bury
 from seckill.recovery import ENDED_BY_AN_OPEN_GATE, LOST
@@ -82,7 +86,25 @@ def examine(*, bucket: BucketRef) -> str:
         return f"the gate is of epoch {snapshot.epoch}, MySQL of {row.epoch}"
     if not (snapshot.left.keys() == snapshot.queued.keys() == snapshot.prices.keys() == items):
         return "the stock does not have the items it ought to have"
-    return ""
+    return _promises_broken(bucket=bucket, snapshot=snapshot)
+
+
+def _promises_broken(*, bucket: BucketRef, snapshot: Snapshot) -> str:
+    """Compare with MySQL what was promised to buyers and is fixed from preheat on: what differs, a hand has changed.
+
+    Another window than MySQL's is on its way there while a change of it is not finished.
+    """
+    pool = SalePool.objects.select_related("sale").get(pk=bucket.pool_id)
+    if snapshot.limit != pool.limit_per_buyer:
+        return "the gate has another limit than MySQL"
+    if snapshot.prices != ticket_prices(pool_id=pool.pk):
+        return "the stock has other prices than MySQL"
+    window = staging.milliseconds(pool.sale.opens_at), staging.milliseconds(pool.sale.closes_at)
+    told = snapshot.opens_ms, snapshot.closes_ms
+    if snapshot.is_sealed or (*told, snapshot.window_no) == (*window, pool.sale.window_no):
+        return ""
+    moving = WindowChange.objects.filter(sale_id=pool.sale_id, state=ChangeState.APPROVED, window_no__isnull=False)
+    return "" if moving.exists() else "the gate has another window than MySQL"
 
 
 def _tend(*, bucket: BucketRef, findings: Findings, now: datetime) -> None:

@@ -68,6 +68,9 @@ class Snapshot:
     adj_no: int
     adj_applied: int
     window_no: int
+    opens_ms: int
+    closes_ms: int
+    limit: int
     repair_no: int
     frozen_by: str
     is_sealed: bool
@@ -167,6 +170,9 @@ def snapshot(*, bucket: BucketRef, entries_max: int, order_numbers: Sequence[str
             adj_no=int(gate["adj_no"]),
             adj_applied=int(gate.get("adj_applied", "0")),
             window_no=int(gate.get("window_no", "0")),
+            opens_ms=int(gate["opens_ms"]),
+            closes_ms=int(gate["closes_ms"]),
+            limit=int(gate["limit"]),
             repair_no=int(gate["repair_no"]),
             frozen_by=gate.get("frozen", ""),
             is_sealed="sealed" in gate,

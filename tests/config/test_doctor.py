@@ -310,7 +310,7 @@ def test_a_task_that_was_switched_off() -> None:
 
 def test_no_worker_for_any_queue() -> None:
     ((verdict, what),) = bad(lambda: examine_workers(web_threads=0))
-    assert (verdict, what) == (Verdict.FAIL, "No worker answers for settle, sweep, slow, alerts, money.")
+    assert (verdict, what) == (Verdict.FAIL, "No worker answers for settle, sweep, slow, archive, alerts, money.")
 
 
 # Settings

@@ -8,6 +8,7 @@ import pytest
 from django.db import OperationalError
 from django.utils import timezone
 
+from config.celery import app
 from inventory.models import Stock
 from orders.models import Order
 from orders.services import cancel_order
@@ -117,16 +118,20 @@ def test_the_beat_waits_for_the_delay() -> None:
 
 def test_the_task_does_what_the_beat_wants() -> None:
     shop = open_sale(units=5)
-    end(shop)
-    FlashSale.objects.update(
-        opens_at=timezone.now() - timedelta(hours=2), closes_at=timezone.now() - timedelta(hours=1)
-    )
+    end(shop, ago=timedelta(hours=1))
     tasks.archive_due()
     assert_archived(shop, sold=0)
 
 
+def test_a_worker_that_rests_in_an_archive_delays_nothing_else() -> None:
+    """A queue of its own: on one with the rebuilds, a sale might stay shut for as long as a slice of an archive."""
+    queues = {name: route["queue"] for name, route in app.conf.task_routes.items()}
+    assert [name for name, queue in queues.items() if queue == "archive"] == ["seckill.archive_due"]
+    assert "archive" in {queue.name for queue in app.conf.task_queues}
+
+
 def test_a_run_rests_longer_than_it_worked_and_stops_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seven seconds of time, steps of one second: two steps and two rests."""
+    """Twelve seconds of time, steps of one second: two steps and two rests, the longest there are."""
     now, rests = [100.0], list[float]()
 
     def sleep(seconds: float) -> None:
@@ -134,11 +139,18 @@ def test_a_run_rests_longer_than_it_worked_and_stops_in_time(monkeypatch: pytest
         now[0] += seconds
 
     monkeypatch.setattr(archive_module, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
-    has_time, steps = Pace(7), 0
+    has_time, steps = Pace(12), 0
     while has_time():
         now[0] += 1
         steps += 1
-    assert (steps, rests) == (2, [3.0, 3.0])
+    assert (steps, rests) == (2, [5.0, 5.0])
+    rests.clear()
+    has_time = Pace(20)
+    for _ in range(3):
+        assert has_time()
+        now[0] += 0.08
+    assert has_time()
+    assert [round(rest, 2) for rest in rests] == [0.72]
 
 
 def test_a_run_that_fails_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,10 +195,9 @@ def test_an_open_or_unknown_sale_is_refused_in_words() -> None:
 
 
 def test_redis_has_the_last_word_about_its_clock() -> None:
-    """MySQL's clock is ahead: nobody is cut off before the end that Redis keeps."""
+    """A worker's clock is ahead: nobody is cut off before the end that Redis keeps."""
     shop = open_sale(units=5)
-    FlashSale.objects.update(closes_at=timezone.now() - timedelta(seconds=1))
-    run = archive(shop)
+    run = archive(shop, ahead=timedelta(hours=2))
     assert (run.stage, run.waits_for) == ("CLAIMED", "the end of the sale by the clock of Redis")
     assert "-" in buy(make_tickets(shop, 1)[0])
     end(shop)

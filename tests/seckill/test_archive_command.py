@@ -4,7 +4,6 @@ from datetime import timedelta
 from io import StringIO
 
 from django.core.management import CommandError, call_command
-from django.utils import timezone
 
 from seckill.archive_tables import ArchiveRun
 from seckill.gate.connection import raw_client
@@ -82,8 +81,7 @@ def test_a_dry_run_changes_nothing() -> None:
 def test_without_a_sale_it_takes_what_is_due() -> None:
     shop, fresh = sold_out_of(5, sold=1), sold_out_of(5, sold=1)
     assert run() == (["no sale is due"], [])
-    an_hour_ago = timezone.now() - timedelta(hours=1)
-    FlashSale.objects.filter(pk=shop.sale.pk).update(opens_at=an_hour_ago - timedelta(hours=1), closes_at=an_hour_ago)
+    end(shop, ago=timedelta(hours=1))
     out, err = run()
     assert out[-1].endswith("archived, 1 buyers, 4 units to the warehouse")
     assert_archived(shop, sold=1)

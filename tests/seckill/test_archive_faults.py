@@ -23,7 +23,7 @@ from seckill.gate import archiving
 from seckill.gate.archiving import Chunk
 from seckill.gate.connection import raw_client
 from seckill.incidents import Severity, open_incident
-from seckill.models import FlashSale, Incident, ItemBucket, Reservation, Ticket
+from seckill.models import Incident, ItemBucket, Reservation, Ticket
 from seckill.polling import purchase_status
 from seckill.rebuild import rebuild_bucket
 from seckill.returns import return_closed_orders
@@ -55,9 +55,9 @@ def give_back() -> int:
     return return_closed_orders(clock=timezone.now)
 
 
-def walk(shop: Shop, steps: int) -> str:
+def walk(shop: Shop, steps: int, *, ahead: timedelta = timedelta()) -> str:
     """Begin the archive and take so many steps; return the stage it has come to."""
-    begin(sale_id=shop.sale.pk, accepted=Accepted(), now=timezone.now())
+    begin(sale_id=shop.sale.pk, accepted=Accepted(), now=timezone.now() + ahead)
     left = iter(range(steps))
     run = ArchiveRun.objects.get(pool=shop.pool)
     advance(run=run, clock=timezone.now, has_time=lambda: next(left, None) is not None)
@@ -297,12 +297,11 @@ def test_nobody_is_let_in_once_the_bucket_is_sealed() -> None:
 
 
 def test_control_without_the_seal_an_accepted_purchase_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Redis's clock is behind MySQL's: a buyer is accepted while the bucket is copied, and nobody knows him later."""
+    """Redis's clock is behind: a buyer is accepted while the bucket is copied, and nobody knows him later."""
     shop = open_sale(units=10)
     sell(shop, 3)
-    FlashSale.objects.update(closes_at=timezone.now() - timedelta(seconds=1))
     archive_without_a_seal(monkeypatch)
-    walk(shop, 3)
+    walk(shop, 3, ahead=timedelta(hours=2))
     ticket = make_tickets(shop, 1)[0]
     order_no = buy(ticket)
     assert "-" in order_no

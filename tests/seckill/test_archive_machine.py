@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from inventory.models import Stock
-from orders.models import Order
-from orders.states import CLOSED
 from seckill.archive import advance, finish_sale
 from seckill.archive_begin import Accepted, begin
 from seckill.archive_tables import ArchiveRun
@@ -103,7 +101,7 @@ class ArchiveMachine(MoneyMachine):
         assert (unit.allocated, stock.on_hand) == (unit.sold, units - unit.sold)
         reservations = Reservation.objects.filter(pool_id=self.shop.pool.pk)
         assert not reservations.filter(owed_at__isnull=False).exists()
-        alive = Order.objects.filter(number__startswith=f"{self.shop.pool.pk}-").exclude(state__in=CLOSED)
+        alive = self.orders().filter(closed_at__isnull=True)
         assert set(reservations.filter(state="SETTLED").values_list("order_no", flat=True)) == set(
             alive.values_list("number", flat=True)
         )

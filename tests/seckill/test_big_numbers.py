@@ -48,6 +48,26 @@ def test_a_number_of_the_gate(field: str) -> None:
     assert_settled_state(shop, sold=3)
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("limit", "5"), ("opens_ms", "99"), ("closes_ms", "1"), ("window_no", "3"), ("price", "0.01")],
+)
+def test_a_promise_in_the_gate_that_is_not_mysql_s(field: str, value: str) -> None:
+    """Limit, window and price are fixed from preheat on, or change by approval: another one is a hand's work."""
+    shop = open_sale(units=5)
+    key, name = (0, f"{shop.item.pk}:price") if field == "price" else (1, field)
+    before = raw_client().hget(shop.bucket.keys[key], name)
+    raw_client().hset(shop.bucket.keys[key], name, value)
+
+    heal(shop)
+
+    assert raw_client().hget(shop.bucket.keys[key], name) == before
+    assert look_over(now=timezone.now()).to_rebuild == []
+    buy(make_ticket(shop))
+    settle(shop)
+    assert_settled_state(shop, sold=1)
+
+
 @pytest.mark.parametrize("name", ["left", "queued"])
 def test_a_number_of_the_stock(name: str) -> None:
     shop = open_sale(units=2)

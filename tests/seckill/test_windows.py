@@ -17,6 +17,7 @@ from seckill.gate.staging import milliseconds
 from seckill.models import FlashSale
 from seckill.rebuild import rebuild_bucket
 from seckill.reconciliation import reconcile_bucket
+from seckill.sweep import look_over
 from seckill.tickets import IssuedTicket, Wish, read_ticket, ticket_for
 from seckill.windows import apply_window_change
 from tests.support.die import run_and_die
@@ -208,3 +209,15 @@ def test_what_is_sold_stays_sold_when_the_window_moves() -> None:
     apply(ask(shop, closes_at=timezone.now() + 2 * HOUR))
     assert numbers(shop).left == {shop.item.pk: 4}
     assert "-" in order_no
+
+
+def test_a_window_on_its_way_to_redis_is_no_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stands in MySQL, and Redis was away: the follow-up brings it there, not a rebuild."""
+    shop = open_sale()
+    change_id = ask(shop, closes_at=timezone.now() + 3 * HOUR)
+    with monkeypatch.context() as patch:
+        redis_away(patch)
+        assert apply(change_id) == ChangeState.APPROVED
+    assert look_over(now=timezone.now()).to_rebuild == []
+    assert apply(change_id) == ChangeState.APPLIED
+    assert look_over(now=timezone.now()).to_rebuild == []

@@ -13,22 +13,28 @@ from seckill.archive import archive_sale
 from seckill.archive_begin import Accepted
 from seckill.archive_tables import ArchiveRun, BuyerArchive
 from seckill.gate.connection import raw_client
+from seckill.gate.staging import milliseconds
 from seckill.models import FlashSale, ItemBucket, Reservation
 from tests.support.shop import Shop
 
 
-def end(shop: Shop) -> None:
+def end(shop: Shop, *, ago: timedelta = timedelta(seconds=1)) -> None:
     """Let the sale's window be over, in both stores."""
-    closes_at = timezone.now() - timedelta(seconds=1)
-    FlashSale.objects.filter(pk=shop.sale.pk).update(closes_at=closes_at)
+    closes_at = timezone.now() - ago
+    opens_at = closes_at - timedelta(hours=1)
+    FlashSale.objects.filter(pk=shop.sale.pk).update(opens_at=opens_at, closes_at=closes_at)
     if raw_client().exists(shop.bucket.keys[1]):
-        raw_client().hset(shop.bucket.keys[1], "closes_ms", int(closes_at.timestamp() * 1000))
+        window = {"opens_ms": milliseconds(opens_at), "closes_ms": milliseconds(closes_at)}
+        raw_client().hset(shop.bucket.keys[1], mapping=window)
 
 
-def archive(shop: Shop, accepted: Accepted | None = None) -> ArchiveRun:
-    """Archive the sale now, as the command does; return its run."""
+def archive(shop: Shop, accepted: Accepted | None = None, *, ahead: timedelta = timedelta()) -> ArchiveRun:
+    """Archive the sale now, as the command does, maybe on a machine whose clock is ahead; return its run."""
     (run,) = archive_sale(
-        sale_id=shop.sale.pk, accepted=accepted or Accepted(), clock=timezone.now, has_time=lambda: True
+        sale_id=shop.sale.pk,
+        accepted=accepted or Accepted(),
+        clock=lambda: timezone.now() + ahead,
+        has_time=lambda: True,
     )
     return run
 

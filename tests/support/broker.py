@@ -21,7 +21,7 @@ def broker() -> Redis:
 def empty_queues() -> None:
     """Throw away what earlier tests published; the broker's own tables stay."""
     with broker() as client:
-        client.delete("settle", "sweep", "slow", "alerts")
+        client.delete("settle", "sweep", "slow", "archive", "alerts")
 
 
 def is_broker_up() -> bool:
