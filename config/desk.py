@@ -20,6 +20,7 @@ GROUPS: list[tuple[Any, list[tuple[Any, str, str, str]]]] = [
             (_("Overview"), "dashboard", "admin:index", ""),
             (_("Live monitor"), "monitoring", "desk_monitor", "seckill.view_flashsale"),
             (_("What became of …"), "support_agent", "desk_explain", "orders.view_order"),
+            (_("New sale"), "add_circle", "desk_sale_new", "seckill.add_flashsale"),
             (_("Sales"), "bolt", "admin:seckill_flashsale_changelist", "seckill.view_flashsale"),
             (_("Pools"), "workspaces", "admin:seckill_salepool_changelist", "seckill.view_salepool"),
             (_("Items"), "sell", "admin:seckill_saleitem_changelist", "seckill.view_saleitem"),

@@ -21,6 +21,7 @@ urlpatterns = [
     # The admin's own log-in guesses passwords like the other one, so it is counted like it.
     path("admin/login/", counted("login")(admin.site.login)),
     path("admin/monitor/", include("seckill.monitor_urls")),
+    path("admin/sales/", include("seckill.sale_urls")),
     path("admin/audit/", include("seckill.audit_urls")),
     path("admin/explain/", explain_page, name="desk_explain"),
     path("admin/inbox/", inbox_page, name="desk_inbox"),

@@ -18,6 +18,7 @@ from django.utils.translation import gettext_lazy as _
 import seckill.archive_admin  # noqa: F401  pages in a file of their own
 from rest.desk import DeskAdmin, DeskInline, ReadOnlyDeskAdmin
 from seckill import alert_admin, change_admin, incident_admin, letter_admin  # noqa: F401  they register their pages
+from seckill.changeable import EDITABLE
 from seckill.errors import SeckillError
 from seckill.models import (
     FlashSale,
@@ -33,9 +34,6 @@ from seckill.preheat import preheat_sale
 from seckill.sampling import look, parts_of
 from seckill.states import SaleState, sale_phase
 from seckill.withdrawing import withdraw_sale
-
-# Before preheat a sale may be changed; from then on its price, limit, units and SKU are fixed.
-EDITABLE = frozenset({SaleState.DRAFT, SaleState.SCHEDULED})
 
 
 class PoolInline(DeskInline):
@@ -120,7 +118,7 @@ class FixedAfterPreheatAdmin(DeskAdmin):
 class FlashSaleAdmin(FixedAfterPreheatAdmin):
     """Sales with their window and phase."""
 
-    list_display = ["name", "phase", "opens_at", "closes_at", "pay_window_minutes", "watch"]
+    list_display = ["name", "phase", "opens_at", "closes_at", "pay_window_minutes", "desk", "watch"]
     ordering = ["-opens_at"]
     list_filter = ["state"]
     search_fields = ["name"]
@@ -134,6 +132,11 @@ class FlashSaleAdmin(FixedAfterPreheatAdmin):
     def watch(self, sale: FlashSale) -> SafeString:
         """Lead to the sale's monitor."""
         return format_html('<a href="{}">{}</a>', reverse("desk_monitor_sale", args=[sale.pk]), _("Show"))
+
+    @admin.display(description=_("sale desk"))
+    def desk(self, sale: FlashSale) -> SafeString:
+        """A link to where the sale is preheated, paused and ended."""
+        return format_html('<a href="{}">{}</a>', reverse("desk_sale", args=[sale.pk]), _("open"))
 
     @admin.display(description=_("phase"))
     def phase(self, sale: FlashSale) -> str:

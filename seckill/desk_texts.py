@@ -24,6 +24,9 @@ TEXTS: Mapping[str, StrOrPromise] = {
     "opens_in": _("opens in {time}"),
     "closes_in": _("closes in {time}"),
     "closed_since": _("closed {time} ago"),
+    # Instants of a sale.
+    "in_time": _("in {time}"),
+    "your_time": _("{time} by your clock"),
     # Ages and rates.
     "ago": _("{time} ago"),
     "per_second": _("{number}/s"),

@@ -63,9 +63,16 @@ OTHER_PAGES: dict[str, set[str]] = {
     "desk_explain": ALL,
     "desk_inbox": ALL,
     "desk_ledger_file": ALL,
+    "desk_sale_new": {"operator"},
+    "desk_sale_template": ALL,
 }
 # Pages of one row: tried with that row in the tests of the page.
 PAGES_OF_ROWS = {
+    "desk_sale",
+    "desk_sale_preheat",
+    "desk_sale_import",
+    "desk_sale_window",
+    "desk_sale_action",
     "desk_monitor_sale",
     "desk_monitor_now",
     "desk_monitor_history",
