@@ -37,7 +37,7 @@ class RefundForm(DeskForm):
     units_to = forms.ChoiceField(
         label=_("units go"), choices=[("", _("as usual for the reason")), *RefundedUnitsTo.choices], required=False
     )
-    note = forms.CharField(label=_("note"), max_length=200, required=False)
+    note = forms.CharField(label=_("note"), max_length=200)
 
 
 def _try(*, request: HttpRequest, site: DeskAdmin, action: Callable[[], object], row: Model, what: str) -> bool:

@@ -104,20 +104,20 @@ def test_the_form_asks_how_much_why_and_where_the_units_go(operator: Client) -> 
 
 def test_the_form_takes_a_part_and_says_why_not(operator: Client) -> None:
     _, payment = paid_order()
-    part = {"amount": "100", "reason": "WITHDRAWN", "units_to": "", "note": ""}
+    part = {"amount": "100", "reason": "WITHDRAWN", "units_to": "", "note": "kept a part"}
     operator.post(form_of(payment), part)
     assert (Refund.objects.get().amount, Refund.objects.get().units_to) == (Decimal(100), "NOWHERE")
     answer = operator.post(form_of(payment), part | {"units_to": "ON_SALE"})
     assert answer.status_code == 200
     assert "units come back only with the whole amount" in answer.content.decode()
-    for bad in ({"amount": "0"}, {"amount": "x"}, {"reason": ""}, {"units_to": "MARS"}):
+    for bad in ({"note": " "}, {"amount": "0"}, {"amount": "x"}, {"reason": ""}, {"units_to": "MARS"}):
         assert operator.post(form_of(payment), part | bad).status_code == 200
     assert Refund.objects.count() == 1
 
 
 def test_a_failed_refund_is_asked_for_again_once(operator: Client) -> None:
     _, payment = paid_order()
-    operator.post(form_of(payment), {"amount": "100", "reason": "GOODWILL"}, follow=True)
+    operator.post(form_of(payment), {"amount": "100", "reason": "GOODWILL", "note": "for the wait"}, follow=True)
     refund = Refund.objects.get()
     assert act(operator, "ask_again", refund) == []
     end_refund(refund_id=refund.pk, answer=FAILED, now=NOW)
