@@ -159,6 +159,10 @@ class DeskForm(forms.Form):
         for field in self.fields.values():
             classes = classes_of(field.widget)
             field.widget.attrs.setdefault("class", " ".join(classes))
+            if isinstance(field.widget, forms.RadioSelect):
+                # Django's own puts the classes of the button on the list around it, and squeezes the words.
+                field.widget.template_name = "unfold/widgets/radio.html"
+                field.widget.option_template_name = "unfold/widgets/radio_option.html"
 
 
 def classes_of(widget: forms.Widget) -> list[str]:

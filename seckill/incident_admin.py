@@ -35,7 +35,7 @@ class OpenFilter(FirstUnlessAsked):
 class IncidentAdmin(ReadOnlyDeskAdmin):
     """Incidents, open ones first to be seen; resolved ones are found by their words, sale or detail."""
 
-    list_display = ["how_bad", "what_happened", "where", "opened_at", "last_seen_at", "count", "ended", "remedy"]
+    list_display = ["how_bad", "what_happened", "where", "opened_at", "ended", "remedy"]
     list_display_links = ["what_happened"]
     list_filter = [OpenFilter, "severity", "kind"]
     list_select_related = ["pool__sale"]

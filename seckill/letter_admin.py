@@ -55,7 +55,7 @@ class LetterForm(DeskForm):
 class DeadLetterAdmin(ReadOnlyDeskAdmin):
     """Queue entries that could be neither read nor written; those to be decided are shown first."""
 
-    list_display = ["what_happened", "where", "created_at", "how_far", "decided_by", "decided_at", "remedy"]
+    list_display = ["what_happened", "where", "created_at", "how_far", "decided_by", "remedy"]
     list_filter = [WaitingFilter, "decision"]
     list_select_related = ["pool__sale", "decided_by"]
     search_fields = ["=stream_id", "error"]
