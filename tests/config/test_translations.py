@@ -26,11 +26,16 @@ CALL = re.compile(r"n?gettext\((.*?)\)\s")
 FILLED_IN = re.compile(r"\{(\w+)\}|%\((\w+)\)s")
 
 
+def compiled() -> dict[Any, str]:
+    """What was compiled, by English text, or by its singular and a number where it has a plural."""
+    with (LOCALE / "django.mo").open("rb") as file:
+        found: dict[Any, str] = gettext.GNUTranslations(file)._catalog  # type: ignore[attr-defined]
+    return found
+
+
 def catalogue() -> dict[str, str]:
     """What was compiled, by English text."""
-    with (LOCALE / "django.mo").open("rb") as file:
-        compiled: dict[Any, str] = gettext.GNUTranslations(file)._catalog  # type: ignore[attr-defined]
-    return {key if isinstance(key, str) else key[0]: text for key, text in compiled.items()}
+    return {key if isinstance(key, str) else key[0]: text for key, text in compiled().items()}
 
 
 def texts_of_templates() -> Iterator[str]:
@@ -72,10 +77,16 @@ def test_nothing_is_guessed_and_all_is_compiled() -> None:
 
 
 def test_what_is_filled_in_is_filled_in_everywhere() -> None:
-    for english, chinese in catalogue().items():
-        if english and "msgid_plural" not in english:
-            names = {a or b for a, b in FILLED_IN.findall(chinese)}
-            assert names == {a or b for a, b in FILLED_IN.findall(english)}, english
+    """Chinese has one form where English has two: it holds the number that an English singular may leave out."""
+    for key, chinese in compiled().items():
+        english = key if isinstance(key, str) else key[0]
+        told, wanted = filled_in(chinese), filled_in(english)
+        if english:
+            assert told == wanted or (key != english and told > wanted), english
+
+
+def filled_in(text: str) -> set[str]:
+    return {a or b for a, b in FILLED_IN.findall(text)}
 
 
 @pytest.mark.parametrize(
