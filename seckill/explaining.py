@@ -120,9 +120,15 @@ def _story(order_no: str) -> Story:
     return Story(
         order_no=order_no,
         buyer_id=buyers[0] if buyers else None,
-        lines=tuple(sorted(lines, key=lambda line: line.at or datetime.max.replace(tzinfo=UTC))),
+        lines=tuple(sorted(lines, key=_millisecond)),
         now=_now(ticket=ticket, row=row, receipt=receipt, is_readable=is_readable),
     )
+
+
+def _millisecond(line: Line) -> datetime:
+    """The time by which lines are sorted: Redis knows no less, and within one the order of the steps counts."""
+    at = line.at or datetime.max.replace(tzinfo=UTC)
+    return at.replace(microsecond=at.microsecond // 1000 * 1000)
 
 
 def _receipt(order_no: str) -> tuple[Receipt | None, bool]:

@@ -431,7 +431,7 @@ def test_the_page_asks_first_and_wants_the_permission() -> None:
     assert [message.message for message in told.context["messages"]] == [f"{letter}: refused"]
     assert_decided(letter, "REFUSE")
     assert letter.decided_by == user
-    again = client.post(page, {**data, "action": "replay", "reason": "x"}, follow=True)
+    again = client.post(f"{page}?show=all", {**data, "action": "replay", "reason": "x"}, follow=True)
     assert [message.level_tag for message in again.context["messages"]] == ["error"]
 
 
