@@ -19,7 +19,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.db import close_old_connections
+from django.db import DatabaseError, InterfaceError, close_old_connections
 from django.urls import reverse
 from django.utils import translation
 from rest_framework.exceptions import APIException
@@ -172,8 +172,10 @@ def _answer(*, call: Callable[[], Answer], language: str, request_id: str) -> An
     bind_contextvars(request_id=request_id)
     try:
         return call()
+    except (DatabaseError, InterfaceError):
+        # A connection may have been lost since it was looked after; Django looks again, and says so if MySQL is away.
+        return None
     except Exception as error:  # the one table has the answer to everything foreseen
-        _seen.connections_at = 0.0
         found = told(error)
         if found is None:
             logger.exception("the fast lane gives on to Django")
@@ -193,7 +195,7 @@ _seen = _Seen()
 
 
 def _look_after_connections() -> None:
-    """Close those that are broken or too old, as Django does around each request; here each second, or after an error.
+    """Close those that are broken or too old, as Django does around each request; here each second.
 
     A purchase needs no SQL, and looking would cost as much as the signature.
     """
