@@ -4,6 +4,8 @@ Django's own takes both for an empty session: the buyer is told to log in, and h
 to come again, and keeps it.
 """
 
+import logging
+import pickle
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -13,7 +15,21 @@ from django.core.cache import caches
 from redis.exceptions import RedisError
 from rest_framework import exceptions
 
+logger = logging.getLogger(__name__)
+
 R = TypeVar("R")
+
+# What unpickling may raise for a value that somebody else, or another version, has written.
+UNREADABLE = (
+    pickle.UnpicklingError,
+    AttributeError,
+    EOFError,
+    ImportError,
+    IndexError,
+    KeyError,
+    TypeError,
+    ValueError,
+)
 
 
 class SessionsUnavailable(exceptions.APIException):
@@ -32,7 +48,13 @@ class SessionStore(cache.SessionStore):
         return _asked(self._load)
 
     def _load(self) -> dict[str, Any]:
-        found = caches[settings.SESSION_CACHE_ALIAS].get(self.cache_key)
+        try:
+            found = caches[settings.SESSION_CACHE_ALIAS].get(self.cache_key)
+        except UNREADABLE as error:
+            logger.warning("a session cannot be read, its owner has to log in again: %r", error)
+            found = None
+        if not isinstance(found, dict):
+            found = None
         if found is None:
             self._session_key = None
         return dict(found or {})

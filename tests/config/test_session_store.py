@@ -1,13 +1,16 @@
 """Sessions while their Redis stands still or is gone: nobody is taken for a stranger, and nobody loses his cookie."""
 
+import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.contrib.sessions.backends.cache import KEY_PREFIX
 from django.http import HttpResponseBase as Response
 from django.test import Client
+from django_redis import get_redis_connection
 
 from benchmarks.servers import PrivateServers
 from config.session_store import SessionStore
@@ -89,6 +92,17 @@ def test_a_session_that_was_written_and_cannot_be_written_again(client: Client, 
 
 def test_who_is_forgotten_is_a_stranger(client: Client) -> None:
     SessionStore(client.cookies[COOKIE].value).delete()
+    response = client.get("/api/v1/orders/")
+    assert response.status_code == 401
+    assert response.cookies[COOKIE].value == ""
+
+
+@pytest.mark.parametrize("garbage", [b"", b"garbage", b"17", b"\x80\x05\x95", pickle.dumps(["a list"])])
+def test_what_cannot_be_read_is_forgotten(client: Client, garbage: bytes) -> None:
+    """An outage passes by itself; this would not."""
+    key = f"{KEY_PREFIX}{client.cookies[COOKIE].value}"
+    (name,) = get_redis_connection("default").keys(f"*{key}")
+    get_redis_connection("default").set(name, garbage)
     response = client.get("/api/v1/orders/")
     assert response.status_code == 401
     assert response.cookies[COOKIE].value == ""
