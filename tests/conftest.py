@@ -43,8 +43,54 @@ def _connect_anew(*, setting: str, **_: object) -> None:
         forget_connections()
 
 
+# Modules of many small tests that are left to the whole suite, so that the quick one stays under a minute: the
+# operators' pages, and what seldom changes and is thoroughly tried.
+WHOLE_SUITE_ONLY = frozenset(
+    {
+        "test_admin",
+        "test_admin_forms",
+        "test_archive",
+        "test_archive_command",
+        "test_archive_faults",
+        "test_attempts",
+        "test_audit_pages",
+        "test_big_numbers",
+        "test_challenges",
+        "test_change_admin",
+        "test_changeable",
+        "test_doctor",
+        "test_inbox",
+        "test_item_file",
+        "test_logs",
+        "test_members",
+        "test_money_admin",
+        "test_monitor",
+        "test_outage",
+        "test_overview",
+        "test_plan_checks",
+        "test_rebuild_runs",
+        "test_replay",
+        "test_roles",
+        "test_sale_pages",
+        "test_sampling",
+        "test_schema",
+        "test_session_store",
+        "test_stage_times",
+        "test_throttles",
+        "test_trouble",
+        "test_whole_sale",
+    }
+)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse pytest-django's own mark: its flush empties the kept tables too, and beat has no schedule afterwards."""
+    """Mark what the whole suite alone runs, and refuse pytest-django's own mark.
+
+    Its flush empties the kept tables too, and beat has no schedule afterwards.
+    """
+    for item in items:
+        if item.path.stem in WHOLE_SUITE_ONLY:
+            item.add_marker(pytest.mark.slow)
     if marked := [item.nodeid for item in items if item.get_closest_marker("django_db")]:
         raise pytest.UsageError(f"the stores are open to every test; take the mark django_db off {', '.join(marked)}")
 
