@@ -81,7 +81,8 @@ def check_plan(*, plan: SalePlan, now: datetime) -> list[Finding]:
     ]
     facts = sku_facts({place.item.sku_id for place in places})
     findings = [
-        *_window(plan=plan, now=now),
+        *check_window(opens_at=plan.opens_at, closes_at=plan.closes_at, now=now),
+        *_emptiness(plan=plan),
         *(finding for number, pool in enumerate(plan.pools) for finding in _pool(number=number, pool=pool)),
         *(finding for place in places for finding in _item(place=place, facts=facts)),
         *_units(places=places, facts=facts, plan=plan),
@@ -89,6 +90,20 @@ def check_plan(*, plan: SalePlan, now: datetime) -> list[Finding]:
         *_overlaps(plan=plan, places=places, facts=facts),
     ]
     return sorted(findings, key=lambda finding: finding.weight is not Weight.ERROR)
+
+
+def check_window(*, opens_at: datetime, closes_at: datetime, now: datetime) -> list[Finding]:
+    """Find what is wrong or odd in a window, of a sale that is planned or of one that is on."""
+    if closes_at <= opens_at:
+        words = _("The sale closes before it opens. Choose a later end.")
+        return [_error("closes_first", words, field="closes_at")]
+    if closes_at <= now:
+        words = _("The whole window is in the past. Choose an end that is still to come.")
+        return [_error("window_over", words, field="closes_at")]
+    if opens_at <= now:
+        words = _("The opening is in the past: the sale is open as soon as it is preheated.")
+        return [_warning("opens_at_once", words, field="opens_at")]
+    return []
 
 
 def is_sound(findings: list[Finding]) -> bool:
@@ -118,15 +133,7 @@ def _warning(
     return Finding(weight=Weight.WARNING, code=code, words=words, field=field, pool=at[0], item=at[1])
 
 
-def _window(*, plan: SalePlan, now: datetime) -> Iterator[Finding]:
-    if plan.closes_at <= plan.opens_at:
-        yield _error("closes_first", _("The sale closes before it opens. Choose a later end."), field="closes_at")
-    elif plan.closes_at <= now:
-        words = _("The whole window is in the past. Choose an end that is still to come.")
-        yield _error("window_over", words, field="closes_at")
-    elif plan.opens_at <= now:
-        words = _("The opening is in the past: the sale is open as soon as it is preheated.")
-        yield _warning("opens_at_once", words, field="opens_at")
+def _emptiness(*, plan: SalePlan) -> Iterator[Finding]:
     if not any(pool.items for pool in plan.pools):
         yield _error("no_items", _("The sale has no items. Add at least one."))
 

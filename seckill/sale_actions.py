@@ -9,7 +9,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
@@ -20,20 +20,19 @@ from django.utils.translation import gettext_lazy
 from django_stubs_ext import StrOrPromise
 
 from actions.log import Facts, deed_on, recorded, seen
-from inventory.changes import ChangeState, submit
-from inventory.errors import ChangeNotAllowed
+from inventory.changes import ChangeState
 from rest.actors import who_of
-from seckill.change_tables import WindowChange
 from seckill.desk_texts import texts_json
 from seckill.errors import GateUnavailable, SaleNotReady
 from seckill.models import FlashSale, SaleItem
-from seckill.sale_forms import WhyForm, WindowForm
+from seckill.sale_forms import WhyForm
 from seckill.sale_making import schedule_sale, unschedule_sale
 from seckill.sale_word import SaleWord, word_of_sale
 from seckill.whole_sale import end_sale, pause_sale, resume_sale
 from seckill.withdrawing import withdraw_sale
 
 Page = Callable[..., HttpResponseBase]
+NOT_TOLD = gettext_lazy("Stored, but Redis could not be told yet. It is told as soon as it answers.")
 
 
 def for_people_who(*permissions: str) -> Callable[[Page], Page]:
@@ -142,7 +141,6 @@ ACTIONS: dict[str, Action] = {
         is_grave=True,
     ),
 }
-WINDOW_WORDS = frozenset({SaleWord.PREHEATED, SaleWord.LIVE, SaleWord.PAUSED, SaleWord.ENDED})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,32 +198,9 @@ def action_page(request: HttpRequest, sale_id: int, name: str) -> HttpResponse:
         except SaleNotReady as error:
             messages.error(request, str(error))
         except GateUnavailable:
-            messages.warning(request, _("Stored, but Redis could not be told yet. It is told as soon as it answers."))
+            messages.warning(request, NOT_TOLD)
         return redirect("desk_sale", sale_id)
     word = word_of_sale(sale=sale, now=timezone.now())
     context: dict[str, Any] = {"title": action.title, "sale": sale, "word": word, "form": form}
     context |= {"what_happens": action.what_happens, "is_timely": word in action.words}
-    return page(request, "desk/sale_confirm.html", context)
-
-
-@for_people_who("seckill.view_flashsale", "seckill.add_windowchange")
-def window_page(request: HttpRequest, sale_id: int) -> HttpResponse:
-    """Ask for another window; a second person approves it."""
-    sale = get_object_or_404(FlashSale, pk=sale_id)
-    initial = {"opens_at": sale.opens_at, "closes_at": sale.closes_at}
-    form = WindowForm(request.POST or None, initial=initial)
-    if request.method == "POST" and form.is_valid():
-        change = WindowChange(sale=sale, **form.cleaned_data)
-        try:
-            with told(request, sale, "request_window", form.cleaned_data["reason"]):
-                submit(change=change, by=request.user, now=timezone.now())
-        except (ChangeNotAllowed, ValidationError) as error:
-            form.add_error(None, error if isinstance(error, ValidationError) else str(error))
-        else:
-            messages.success(request, _("Requested. Somebody else approves it."))
-            return redirect("desk_sale", sale_id)
-    word = word_of_sale(sale=sale, now=timezone.now())
-    context: dict[str, Any] = {"title": _("Change the window"), "sale": sale, "word": word, "form": form}
-    what_happens = _("The new window counts from its approval on. Once open, only the end can be moved.")
-    context |= {"what_happens": what_happens, "is_timely": word in WINDOW_WORDS}
     return page(request, "desk/sale_confirm.html", context)

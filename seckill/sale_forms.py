@@ -23,7 +23,8 @@ ITEMS_MAX = 200
 EMPTY_LINES = 3
 
 
-def _instant(label: Any) -> forms.DateTimeField:
+def moment_field(label: Any) -> forms.DateTimeField:
+    """A moment in the shop's zone, to the minute."""
     widget = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
     return forms.DateTimeField(label=label, widget=widget)
 
@@ -32,8 +33,8 @@ class SaleForm(DeskForm):
     """The sale itself."""
 
     name = forms.CharField(label=gettext_lazy("name"), max_length=200)
-    opens_at = _instant(gettext_lazy("opens at"))
-    closes_at = _instant(gettext_lazy("closes at"))
+    opens_at = moment_field(gettext_lazy("opens at"))
+    closes_at = moment_field(gettext_lazy("closes at"))
     pay_window_minutes = forms.IntegerField(
         label=gettext_lazy("pay window (minutes)"), min_value=1, max_value=10_000, initial=15
     )
@@ -67,14 +68,6 @@ class WhyForm(DeskForm):
     """Why something is done."""
 
     reason = forms.CharField(label=gettext_lazy("reason"), min_length=3, max_length=REASON_LENGTH_MAX)
-
-
-class WindowForm(WhyForm):
-    """Another window."""
-
-    opens_at = _instant(gettext_lazy("opens at"))
-    closes_at = _instant(gettext_lazy("closes at"))
-    field_order = ("opens_at", "closes_at", "reason")
 
 
 class FileForm(DeskForm):

@@ -17,6 +17,7 @@ from rest.actors import who_of
 from rest.csv import csv_response
 from seckill.changeable import EDITABLE, changeable_table
 from seckill.errors import GateUnavailable, SaleNotReady
+from seckill.item_actions import ITEM_WORDS
 from seckill.item_file import BYTES_MAX, COLUMNS, ERRORS_SHOWN_MAX, LINES_MAX, read_items, write_items
 from seckill.models import FlashSale, SaleItem
 from seckill.plan_checks import Weight, check_plan, is_sound
@@ -63,6 +64,7 @@ def sale_page(request: HttpRequest, sale_id: int) -> HttpResponse:
         "item_count": items.count(),
         "findings": check_plan(plan=plan_of(sale=sale), now=now) if is_editable else [],
         "actions": offered(sale=sale, word=word, by=request.user),
+        "may_pause": word in ITEM_WORDS and request.user.has_perm("seckill.change_flashsale"),
         "may_import": is_editable and request.user.has_perm("seckill.add_saleitem"),
         "may_edit": is_editable and request.user.has_perm("seckill.change_flashsale"),
         "states": SaleState,
