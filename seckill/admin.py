@@ -19,16 +19,9 @@ import seckill.archive_admin  # noqa: F401  pages in a file of their own
 from rest.desk import DeskAdmin, DeskInline, ReadOnlyDeskAdmin
 from seckill import alert_admin, change_admin, incident_admin, letter_admin  # noqa: F401  they register their pages
 from seckill.changeable import EDITABLE
+from seckill.checked_forms import CheckedItemForm, CheckedPoolForm, CheckedSaleForm, item_fields
 from seckill.errors import SeckillError
-from seckill.models import (
-    FlashSale,
-    RebuildRun,
-    ReconciliationRun,
-    Repair,
-    Reservation,
-    SaleItem,
-    SalePool,
-)
+from seckill.models import FlashSale, RebuildRun, ReconciliationRun, Repair, Reservation, SaleItem, SalePool
 from seckill.pausing import pause_item, resume_item
 from seckill.preheat import preheat_sale
 from seckill.sampling import look, parts_of
@@ -40,6 +33,7 @@ class PoolInline(DeskInline):
     """Pools on the sale's page."""
 
     model = SalePool
+    form = CheckedPoolForm
     show_change_link = True
 
 
@@ -47,7 +41,12 @@ class ItemInline(DeskInline):
     """Items on the pool's page."""
 
     model = SaleItem
+    form = CheckedItemForm
     autocomplete_fields = ["sku"]
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Ask for a price a second time only where one can be typed."""
+        return item_fields(is_editable=obj is None or SaleState(obj.sale.state) in EDITABLE)[1:]
 
 
 class FixedAfterPreheatAdmin(DeskAdmin):
@@ -118,6 +117,7 @@ class FixedAfterPreheatAdmin(DeskAdmin):
 class FlashSaleAdmin(FixedAfterPreheatAdmin):
     """Sales with their window and phase."""
 
+    form = CheckedSaleForm
     list_display = ["name", "phase", "opens_at", "closes_at", "pay_window_minutes", "desk", "watch"]
     ordering = ["-opens_at"]
     list_filter = ["state"]
@@ -151,6 +151,7 @@ class FlashSaleAdmin(FixedAfterPreheatAdmin):
 class SalePoolAdmin(FixedAfterPreheatAdmin):
     """Pools with their items."""
 
+    form = CheckedPoolForm
     list_display = ["__str__", "sale", "limit_per_buyer", "max_queue"]
     ordering = ["-id"]
     list_select_related = ["sale"]
@@ -166,6 +167,7 @@ class SalePoolAdmin(FixedAfterPreheatAdmin):
 class SaleItemAdmin(FixedAfterPreheatAdmin):
     """Items on sale: MySQL's numbers and the gate's, side by side."""
 
+    form = CheckedItemForm
     list_display = ["__str__", "price", "units", "phase", "is_paused", "in_mysql", "in_redis", "books"]
     ordering = ["-id"]
     list_select_related = ["sku__product", "pool__sale"]
@@ -177,6 +179,10 @@ class SaleItemAdmin(FixedAfterPreheatAdmin):
     def sale_of(self, obj: SaleItem) -> FlashSale:
         """Return the item's sale."""
         return obj.pool.sale
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Ask for a price a second time only where one can be typed."""
+        return item_fields(is_editable=self.has_change_permission(request, obj))
 
     @admin.display(description=_("phase"))
     def phase(self, item: SaleItem) -> str:

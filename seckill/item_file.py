@@ -21,8 +21,8 @@ from rest.csv import FORMULA_STARTS
 from seckill.changeable import EDITABLE
 from seckill.errors import SaleNotReady
 from seckill.models import FlashSale, SaleItem, SalePool
-from seckill.plan_checks import Finding, Weight, check_plan
-from seckill.sale_plan import PlannedItem, PlannedPool, SalePlan, plan_of
+from seckill.plan_checks import Finding, Weight, check_added
+from seckill.sale_plan import PlannedItem
 from seckill.states import SaleState
 
 BYTES_MAX = 256 * 1024
@@ -92,7 +92,7 @@ def read_items(*, content: bytes, pool_id: int, now: datetime) -> ItemFile:
         if read.item.sku_id in present:
             words = _("This SKU is in the pool already. Take the line out, or change the item on its own page.")
             mistakes.append(Mistake(line=read.line, column="sku", words=words, found=read.code))
-    findings = [] if mistakes else _findings(pool=pool, items=items, now=now)
+    findings = [] if mistakes else check_added(pool=pool, items=[read.item for read in items], now=now)
     mistakes += [_as_mistake(f, items) for f in findings if f.weight is Weight.ERROR]
     warnings = tuple(_as_mistake(f, items) for f in findings if f.weight is Weight.WARNING)
     ordered = sorted(mistakes, key=lambda mistake: (mistake.line, mistake.column))
@@ -244,22 +244,6 @@ def _planned(*, sku_id: int, cells: Mapping[str, str]) -> PlannedItem:
         units=int(cells["units"]),
         price_again=Decimal(again) if again else None,
     )
-
-
-def _findings(*, pool: SalePool, items: list[FileItem], now: datetime) -> list[Finding]:
-    """What the checks of a plan find in the file's items; what they find elsewhere is not the file's mistake."""
-    stored = plan_of(sale=pool.sale)
-    added = PlannedPool(name=pool.name, limit_per_buyer=pool.limit_per_buyer, items=tuple(read.item for read in items))
-    # The file's items come last, so that what is short in the warehouse is found at its lines.
-    plan = SalePlan(
-        name=stored.name,
-        opens_at=stored.opens_at,
-        closes_at=stored.closes_at,
-        pools=(*stored.pools, added),
-        sale_id=stored.sale_id,
-    )
-    found = check_plan(plan=plan, now=now)
-    return [finding for finding in found if finding.pool == len(stored.pools) and finding.item is not None]
 
 
 def _as_mistake(finding: Finding, items: list[FileItem]) -> Mistake:

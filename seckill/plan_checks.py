@@ -9,8 +9,8 @@ parts of the list price; both neighbours of the middle where their number is eve
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from enum import Enum
@@ -22,8 +22,8 @@ from django.utils.translation import gettext as _
 
 from inventory.models import UNITS_MAX, Sku
 from seckill.conf import LIMITS
-from seckill.models import SaleItem
-from seckill.sale_plan import PlannedItem, PlannedPool, SalePlan
+from seckill.models import SaleItem, SalePool
+from seckill.sale_plan import PlannedItem, PlannedPool, SalePlan, plan_of
 from seckill.states import SaleState
 
 SUSPICIOUS_PART = Decimal("0.5")
@@ -106,6 +106,34 @@ def check_window(*, opens_at: datetime, closes_at: datetime, now: datetime) -> l
     return []
 
 
+def check_limit(*, limit: int, units: int) -> list[Finding]:
+    """Find what is wrong or odd in a pool's limit per buyer, beside all its units."""
+    if limit < 1:
+        return [_error("limit_too_small", _("A buyer must be allowed at least 1 unit."), field="limit_per_buyer")]
+    if limit > LIMITS.quantity_max:
+        words = _("A limit of {limit} is no limit: one purchase takes {most} units at most. Choose {most} or fewer.")
+        words = words.format(limit=limit, most=LIMITS.quantity_max)
+        return [_error("limit_too_big", words, field="limit_per_buyer")]
+    if 1 < units <= limit:
+        words = _("One buyer may take all {units} units of this pool: the limit is {limit}.")
+        words = words.format(units=units, limit=limit)
+        return [_warning("limit_takes_all", words, field="limit_per_buyer")]
+    return []
+
+
+def check_added(
+    *, pool: SalePool, items: Sequence[PlannedItem], now: datetime, without: int | None = None
+) -> list[Finding]:
+    """Find what is wrong or odd in items that are to join a stored pool, in place of one of its items or of none.
+
+    They come last in the plan, so that what is short in the warehouse is found at them, not at what was there.
+    """
+    stored = plan_of(sale=pool.sale, without=without)
+    added = PlannedPool(name=pool.name, limit_per_buyer=pool.limit_per_buyer, items=tuple(items))
+    found = check_plan(plan=replace(stored, pools=(*stored.pools, added)), now=now)
+    return [finding for finding in found if finding.pool == len(stored.pools) and finding.item is not None]
+
+
 def is_sound(findings: list[Finding]) -> bool:
     """Tell whether nothing among the findings stops the plan."""
     return all(finding.weight is Weight.WARNING for finding in findings)
@@ -121,15 +149,13 @@ def sku_facts(sku_ids: set[int]) -> Mapping[int, SkuFacts]:
     }
 
 
-def _error(code: str, words: str, *, field: str = "", place: _Place | None = None, pool: int | None = None) -> Finding:
-    at = (place.pool, place.number) if place else (pool, None)
+def _error(code: str, words: str, *, field: str = "", place: _Place | None = None) -> Finding:
+    at = (place.pool, place.number) if place else (None, None)
     return Finding(weight=Weight.ERROR, code=code, words=words, field=field, pool=at[0], item=at[1])
 
 
-def _warning(
-    code: str, words: str, *, field: str = "", place: _Place | None = None, pool: int | None = None
-) -> Finding:
-    at = (place.pool, place.number) if place else (pool, None)
+def _warning(code: str, words: str, *, field: str = "", place: _Place | None = None) -> Finding:
+    at = (place.pool, place.number) if place else (None, None)
     return Finding(weight=Weight.WARNING, code=code, words=words, field=field, pool=at[0], item=at[1])
 
 
@@ -140,18 +166,8 @@ def _emptiness(*, plan: SalePlan) -> Iterator[Finding]:
 
 def _pool(*, number: int, pool: PlannedPool) -> Iterator[Finding]:
     units = sum(item.units for item in pool.items)
-    limit = pool.limit_per_buyer
-    if limit < 1:
-        words = _("A buyer must be allowed at least 1 unit.")
-        yield _error("limit_too_small", words, field="limit_per_buyer", pool=number)
-    elif limit > LIMITS.quantity_max:
-        words = _("A limit of {limit} is no limit: one purchase takes {most} units at most. Choose {most} or fewer.")
-        words = words.format(limit=limit, most=LIMITS.quantity_max)
-        yield _error("limit_too_big", words, field="limit_per_buyer", pool=number)
-    elif 1 < units <= limit:
-        words = _("One buyer may take all {units} units of this pool: the limit is {limit}.")
-        words = words.format(units=units, limit=limit)
-        yield _warning("limit_takes_all", words, field="limit_per_buyer", pool=number)
+    for finding in check_limit(limit=pool.limit_per_buyer, units=units):
+        yield replace(finding, pool=number)
     repeated = [sku for sku, times in Counter(item.sku_id for item in pool.items).items() if times > 1]
     for place, item in enumerate(pool.items):
         if item.sku_id in repeated and item.sku_id in {earlier.sku_id for earlier in pool.items[:place]}:

@@ -37,10 +37,12 @@ class SalePlan:
     sale_id: int | None = None
 
 
-def plan_of(*, sale: FlashSale) -> SalePlan:
-    """The plan of a sale that is stored; its prices count as typed twice, since they were checked then."""
+def plan_of(*, sale: FlashSale, without: int | None = None) -> SalePlan:
+    """The plan of a sale that is stored, but for one item; prices count as typed twice, they were checked then."""
     items: dict[int, list[PlannedItem]] = {}
-    for item in SaleItem.objects.filter(pool__sale=sale).order_by("pk"):
+    for item in (
+        SaleItem.objects.filter(pool__sale=sale).exclude(pk__in=[] if without is None else [without]).order_by("pk")
+    ):
         planned = PlannedItem(sku_id=item.sku_id, price=item.price, units=item.units, price_again=item.price)
         items.setdefault(item.pool_id, []).append(planned)
     pools = tuple(
