@@ -73,6 +73,7 @@ PAGES_OF_ROWS = {
     "desk_sale_import",
     "desk_sale_window",
     "desk_sale_action",
+    "desk_item_action",
     "desk_monitor_sale",
     "desk_monitor_now",
     "desk_monitor_history",
