@@ -1,5 +1,7 @@
 """The sale desk's pages: make a sale, see what may be done with it, preheat it as previewed, import its items."""
 
+from collections import Counter
+from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any
 
@@ -27,6 +29,7 @@ from seckill.sale_forms import FileForm, SaleSheet
 from seckill.sale_making import create_sale
 from seckill.sale_plan import plan_of
 from seckill.sale_word import word_of_sale
+from seckill.sampling import parts_of
 from seckill.states import SaleState
 
 ITEMS_SHOWN_MAX = 200
@@ -60,7 +63,7 @@ def sale_page(request: HttpRequest, sale_id: int) -> HttpResponse:
         "title": sale.name,
         "sale": sale,
         "word": word,
-        "items": items[:ITEMS_SHOWN_MAX],
+        "items": _with_units_now(items[:ITEMS_SHOWN_MAX], is_on_sale=not is_editable),
         "item_count": items.count(),
         "findings": check_plan(plan=plan_of(sale=sale), now=now) if is_editable else [],
         "actions": offered(sale=sale, word=word, by=request.user),
@@ -126,6 +129,18 @@ def import_page(request: HttpRequest, sale_id: int) -> HttpResponse:
 def import_template(_request: HttpRequest) -> HttpResponseBase:
     """Send an empty file with the names of the columns."""
     return csv_response(name="items.csv", columns=COLUMNS, lines=[])
+
+
+def _with_units_now(items: Iterable[SaleItem], *, is_on_sale: bool) -> list[Any]:
+    """Items with their units of today: what was planned, and of a sale that was preheated what is allocated."""
+    rows: list[Any] = list(items)
+    allocated = Counter[int]()
+    if is_on_sale:
+        for part in parts_of(item_id__in=[item.pk for item in rows]):
+            allocated[part.item_id] += part.allocated
+    for item in rows:
+        item.units_now = allocated.get(item.pk, item.units)
+    return rows
 
 
 def _make(request: HttpRequest, sheet: SaleSheet) -> int | None:

@@ -97,11 +97,23 @@ def import_items(page: Page, folder: Path) -> None:
 
 def do(page: Page, name: str) -> None:
     """Press a button of the sale's page, and confirm with a reason."""
-    page.locator(".sale-desk").get_by_role("link", name=name).click()
+    page.locator(".sale-desk .desk-buttons").get_by_role("link", name=name).click()
     page.locator("[name=reason]").fill("a buyer found a wrong picture")
     if name == "Pause":
         shoot(page, "sale-desk-pause")
     submit_form(page, name)
+
+
+def pause_one(page: Page, code: str) -> None:
+    """Pause one item from its line; the sale stays live, and the others go on."""
+    line = page.locator(".numbers").first.locator("tr").filter(has_text=code)
+    line.get_by_role("link", name="Pause").click()
+    expect(page.locator(".what-happens")).to_contain_text("the others go on")
+    page.locator("[name=reason]").fill("the picture shows another shoe")
+    shoot(page, "sale-desk-pause-one")
+    submit_form(page, "Pause")
+    expect(line.locator(".badge")).to_have_text("paused")
+    word(page, "live")
 
 
 def word(page: Page, text: str) -> None:
@@ -134,6 +146,7 @@ def test_an_operator_makes_sells_pauses_and_ends_a_sale(visitor: Visitor, tmp_pa
     assert buy(late[0]) == "Paused"
     do(page, "Resume")
     word(page, "live")
+    pause_one(page, "SHOE-37")
     add_ten(visitor, shop, operator)
     assert [buy(ticket)[:1].isdigit() for ticket in late] == [True] * 11 + [False]
     settle(shop)
