@@ -13,14 +13,15 @@ from django_stubs_ext import StrOrPromise
 
 from actions.log import deed_on, recorded, seen
 from rest.actors import who_of
+from seckill.changeable import How, What, phases_for
 from seckill.errors import GateUnavailable, SaleNotReady
 from seckill.models import SaleItem
 from seckill.pausing import pause_item, resume_item
 from seckill.sale_actions import NOT_TOLD, for_people_who, page
 from seckill.sale_forms import WhyForm
-from seckill.sale_word import SaleWord, word_of_sale
+from seckill.sale_word import phase_of_sale, word_of_sale
 
-ITEM_WORDS = frozenset({SaleWord.PREHEATED, SaleWord.LIVE, SaleWord.PAUSED})
+ITEM_PHASES = phases_for(what=What.PAUSE, how=How.AT_ONCE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,14 +61,15 @@ def item_page(request: HttpRequest, sale_id: int, item_id: int, name: str) -> Ht
         raise Http404
     item = get_object_or_404(SaleItem.objects.select_related("sku", "pool__sale"), pk=item_id, pool__sale_id=sale_id)
     sale = item.pool.sale
-    word = word_of_sale(sale=sale, now=timezone.now())
-    form = WhyForm(request.POST or None)
-    if request.method == "POST" and word in ITEM_WORDS and form.is_valid():
+    form, now = WhyForm(request.POST or None), timezone.now()
+    is_timely = phase_of_sale(sale=sale, now=now) in ITEM_PHASES
+    if request.method == "POST" and is_timely and form.is_valid():
         _do(request, item, action, what=f"seckill.{name}", reason=form.cleaned_data["reason"])
         return redirect("desk_sale", sale_id)
     title = f"{action.title}: {item.sku.code}"
+    word = word_of_sale(sale=sale, now=now)
     context: dict[str, Any] = {"title": title, "sale": sale, "word": word, "form": form}
-    context |= {"what_happens": action.what_happens, "is_timely": word in ITEM_WORDS}
+    context |= {"what_happens": action.what_happens, "is_timely": is_timely}
     return page(request, "desk/sale_confirm.html", context)
 
 

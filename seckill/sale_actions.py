@@ -22,12 +22,14 @@ from django_stubs_ext import StrOrPromise
 from actions.log import Facts, deed_on, recorded, seen
 from inventory.changes import ChangeState
 from rest.actors import who_of
+from seckill.changeable import How, What, phases_for
 from seckill.desk_texts import texts_json
 from seckill.errors import GateUnavailable, SaleNotReady
 from seckill.models import FlashSale, SaleItem
 from seckill.sale_forms import WhyForm
 from seckill.sale_making import schedule_sale, unschedule_sale
-from seckill.sale_word import SaleWord, word_of_sale
+from seckill.sale_word import SaleWord, phase_of_sale, word_of_sale
+from seckill.states import SalePhase
 from seckill.whole_sale import end_sale, pause_sale, resume_sale
 from seckill.withdrawing import withdraw_sale
 
@@ -53,9 +55,9 @@ def for_people_who(*permissions: str) -> Callable[[Page], Page]:
 
 @dataclass(frozen=True, kw_only=True)
 class Action:
-    """One thing to do: in which words of a sale, what it is called, what will happen, and how it is done."""
+    """One thing to do: in which phases of a sale, what it is called, what will happen, and how it is done."""
 
-    words: frozenset[SaleWord]
+    phases: frozenset[SalePhase]
     title: StrOrPromise
     what_happens: StrOrPromise
     do: Callable[[HttpRequest, int, str], str]
@@ -94,19 +96,19 @@ def _withdraw(request: HttpRequest, sale_id: int, _reason: str) -> str:
 
 ACTIONS: dict[str, Action] = {
     "schedule": Action(
-        words=frozenset({SaleWord.DRAFT}),
+        phases=frozenset({SalePhase.DRAFT}),
         title=gettext_lazy("Schedule"),
         what_happens=gettext_lazy("The sale is preheated by itself shortly before it opens. It can still be changed."),
         do=_schedule,
     ),
     "unschedule": Action(
-        words=frozenset({SaleWord.SCHEDULED}),
+        phases=frozenset({SalePhase.SCHEDULED}),
         title=gettext_lazy("Back to draft"),
         what_happens=gettext_lazy("Nothing preheats the sale by itself any more, and buyers do not see it."),
         do=_unschedule,
     ),
     "pause": Action(
-        words=frozenset({SaleWord.PREHEATED, SaleWord.LIVE, SaleWord.PAUSED}),
+        phases=phases_for(what=What.PAUSE, how=How.AT_ONCE),
         title=gettext_lazy("Pause"),
         what_happens=gettext_lazy(
             "Within a second nobody can reserve anything of this sale. What is reserved stays reserved and can be paid."
@@ -115,13 +117,13 @@ ACTIONS: dict[str, Action] = {
         is_grave=True,
     ),
     "resume": Action(
-        words=frozenset({SaleWord.PREHEATED, SaleWord.LIVE, SaleWord.PAUSED}),
+        phases=phases_for(what=What.PAUSE, how=How.AT_ONCE),
         title=gettext_lazy("Resume"),
         what_happens=gettext_lazy("All items of the sale can be bought again, also those that were paused one by one."),
         do=_resume,
     ),
     "end": Action(
-        words=frozenset({SaleWord.LIVE, SaleWord.PAUSED}),
+        phases=phases_for(what=What.END, how=How.AT_ONCE),
         title=gettext_lazy("End now"),
         what_happens=gettext_lazy(
             "The sale closes this second. What is reserved can still be paid; what is left goes back to the warehouse "
@@ -131,7 +133,7 @@ ACTIONS: dict[str, Action] = {
         is_grave=True,
     ),
     "withdraw": Action(
-        words=frozenset({SaleWord.PREHEATED, SaleWord.LIVE, SaleWord.PAUSED}),
+        phases=phases_for(what=What.WITHDRAW, how=How.AT_ONCE),
         title=gettext_lazy("Withdraw"),
         what_happens=gettext_lazy(
             "The sale becomes a draft and its units go back to the warehouse, if nobody has reserved anything yet. "
@@ -152,11 +154,11 @@ class Offer:
     is_grave: bool = False
 
 
-def offered(*, sale: FlashSale, word: SaleWord, by: Any) -> list[Offer]:
-    """The buttons that make sense in a sale's state and that somebody may press."""
+def offered(*, sale: FlashSale, word: SaleWord, phase: SalePhase, by: Any) -> list[Offer]:
+    """The buttons that make sense in a sale's phase and that somebody may press."""
     if not by.has_perm("seckill.change_flashsale"):
         return []
-    offers = [Offer(name=name, title=a.title, is_grave=a.is_grave) for name, a in ACTIONS.items() if word in a.words]
+    offers = [Offer(name=name, title=a.title, is_grave=a.is_grave) for name, a in ACTIONS.items() if phase in a.phases]
     paused = {"pause"} if word is SaleWord.PAUSED else set()
     is_any_paused = word is SaleWord.PAUSED or sale.pools.filter(items__is_paused=True).exists()
     hidden = paused if is_any_paused else {"resume"}
@@ -188,8 +190,9 @@ def action_page(request: HttpRequest, sale_id: int, name: str) -> HttpResponse:
     sale = get_object_or_404(FlashSale, pk=sale_id)
     if action is None:
         raise Http404
-    form = WhyForm(request.POST or None)
-    if request.method == "POST" and form.is_valid():
+    form, now = WhyForm(request.POST or None), timezone.now()
+    is_timely = phase_of_sale(sale=sale, now=now) in action.phases
+    if request.method == "POST" and is_timely and form.is_valid():
         reason = form.cleaned_data["reason"]
         try:
             with told(request, sale, name, reason):
@@ -200,7 +203,7 @@ def action_page(request: HttpRequest, sale_id: int, name: str) -> HttpResponse:
         except GateUnavailable:
             messages.warning(request, NOT_TOLD)
         return redirect("desk_sale", sale_id)
-    word = word_of_sale(sale=sale, now=timezone.now())
+    word = word_of_sale(sale=sale, now=now)
     context: dict[str, Any] = {"title": action.title, "sale": sale, "word": word, "form": form}
-    context |= {"what_happens": action.what_happens, "is_timely": word in action.words}
+    context |= {"what_happens": action.what_happens, "is_timely": is_timely}
     return page(request, "desk/sale_confirm.html", context)

@@ -19,7 +19,7 @@ from rest.actors import who_of
 from rest.csv import csv_response
 from seckill.changeable import EDITABLE, changeable_table
 from seckill.errors import GateUnavailable, SaleNotReady
-from seckill.item_actions import ITEM_WORDS
+from seckill.item_actions import ITEM_PHASES
 from seckill.item_file import BYTES_MAX, COLUMNS, ERRORS_SHOWN_MAX, LINES_MAX, read_items, write_items
 from seckill.models import FlashSale, SaleItem
 from seckill.plan_checks import Weight, check_plan, is_sound
@@ -28,9 +28,10 @@ from seckill.sale_actions import for_people_who, offered, page, told
 from seckill.sale_forms import FileForm, SaleSheet
 from seckill.sale_making import create_sale
 from seckill.sale_plan import plan_of
-from seckill.sale_word import word_of_sale
+from seckill.sale_word import phase_of_sale, word_of_sale
 from seckill.sampling import parts_of
-from seckill.states import SaleState
+from seckill.states import SalePhase, SaleState
+from seckill.window_page import CLOSING_MOVES
 
 ITEMS_SHOWN_MAX = 200
 SKUS_OFFERED_MAX = 300
@@ -57,7 +58,7 @@ def sale_page(request: HttpRequest, sale_id: int) -> HttpResponse:
     """Show a sale: its word, its window, its items, what is odd about it, and what may be done."""
     sale, now = get_object_or_404(FlashSale, pk=sale_id), timezone.now()
     items = SaleItem.objects.filter(pool__sale=sale).select_related("sku__product", "pool").order_by("pool_id", "pk")
-    word = word_of_sale(sale=sale, now=now)
+    word, phase = word_of_sale(sale=sale, now=now), phase_of_sale(sale=sale, now=now)
     is_editable = SaleState(sale.state) in EDITABLE
     context = {
         "title": sale.name,
@@ -66,11 +67,13 @@ def sale_page(request: HttpRequest, sale_id: int) -> HttpResponse:
         "items": _with_units_now(items[:ITEMS_SHOWN_MAX], is_on_sale=not is_editable),
         "item_count": items.count(),
         "findings": check_plan(plan=plan_of(sale=sale), now=now) if is_editable else [],
-        "actions": offered(sale=sale, word=word, by=request.user),
-        "may_pause": word in ITEM_WORDS and request.user.has_perm("seckill.change_flashsale"),
+        "actions": offered(sale=sale, word=word, phase=phase, by=request.user),
+        "may_pause": phase in ITEM_PHASES and request.user.has_perm("seckill.change_flashsale"),
+        "may_ask": phase in CLOSING_MOVES and request.user.has_perm("seckill.add_windowchange"),
         "may_import": is_editable and request.user.has_perm("seckill.add_saleitem"),
         "may_edit": is_editable and request.user.has_perm("seckill.change_flashsale"),
-        "states": SaleState,
+        "phase": phase,
+        "phases": SalePhase,
         "table": changeable_table(),
     }
     return page(request, "desk/sale.html", context)

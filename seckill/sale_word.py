@@ -29,8 +29,13 @@ def word_of_phase(*, phase: SalePhase, items: int, items_paused: int) -> SaleWor
     return SaleWord(phase.value)
 
 
+def phase_of_sale(*, sale: FlashSale, now: datetime) -> SalePhase:
+    """The phase of a sale, whatever is paused in it."""
+    return sale_phase(state=SaleState(sale.state), opens_at=sale.opens_at, closes_at=sale.closes_at, now=now)
+
+
 def word_of_sale(*, sale: FlashSale, now: datetime) -> SaleWord:
     """Read how many items are paused, and say the word."""
     paused = list(SaleItem.objects.filter(pool__sale=sale).values_list("is_paused", flat=True))
-    phase = sale_phase(state=SaleState(sale.state), opens_at=sale.opens_at, closes_at=sale.closes_at, now=now)
+    phase = phase_of_sale(sale=sale, now=now)
     return word_of_phase(phase=phase, items=len(paused), items_paused=sum(paused))

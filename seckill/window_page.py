@@ -14,13 +14,15 @@ from django.utils.translation import gettext_lazy
 from inventory.changes import submit
 from inventory.errors import ChangeNotAllowed
 from seckill.change_tables import WindowChange
+from seckill.changeable import How, What, phases_for
 from seckill.models import FlashSale
 from seckill.plan_checks import Weight, check_window
 from seckill.sale_actions import for_people_who, page, told
 from seckill.sale_forms import WhyForm, moment_field
-from seckill.sale_word import SaleWord, word_of_sale
+from seckill.sale_word import phase_of_sale, word_of_sale
 
-WORDS = frozenset({SaleWord.PREHEATED, SaleWord.LIVE, SaleWord.PAUSED, SaleWord.ENDED})
+OPENING_MOVES = phases_for(what=What.OPENING, how=How.BY_APPROVAL)
+CLOSING_MOVES = phases_for(what=What.CLOSING, how=How.BY_APPROVAL)
 
 
 class WindowForm(WhyForm):
@@ -33,7 +35,7 @@ class WindowForm(WhyForm):
     def __init__(self, data: Any = None, *, sale: FlashSale, now: datetime) -> None:
         super().__init__(data, initial={"opens_at": sale.opens_at, "closes_at": sale.closes_at})
         self._sale, self._now = sale, now
-        if sale.opens_at <= now:
+        if phase_of_sale(sale=sale, now=now) not in OPENING_MOVES:
             del self.fields["opens_at"]
 
     def clean(self) -> dict[str, Any]:
@@ -66,9 +68,9 @@ def _untouched(typed: datetime | None, stored: datetime) -> datetime:
 def window_page(request: HttpRequest, sale_id: int) -> HttpResponse:
     """Ask for another window."""
     sale, now = get_object_or_404(FlashSale, pk=sale_id), timezone.now()
-    word = word_of_sale(sale=sale, now=now)
+    is_timely = phase_of_sale(sale=sale, now=now) in CLOSING_MOVES
     form = WindowForm(request.POST or None, sale=sale, now=now)
-    if request.method == "POST" and word in WORDS and form.is_valid():
+    if request.method == "POST" and is_timely and form.is_valid():
         change = WindowChange(sale=sale, **form.cleaned_data)
         try:
             with told(request, sale, "request_window", form.cleaned_data["reason"]):
@@ -77,9 +79,10 @@ def window_page(request: HttpRequest, sale_id: int) -> HttpResponse:
             form.add_error(None, error if isinstance(error, ValidationError) else str(error))
         else:
             return _asked(request, sale_id)
+    word = word_of_sale(sale=sale, now=now)
     context: dict[str, Any] = {"title": _("Change the window"), "sale": sale, "word": word, "form": form}
     what_happens = _("The new window counts from its approval on. Once open, only the end can be moved.")
-    context |= {"what_happens": what_happens, "is_timely": word in WORDS}
+    context |= {"what_happens": what_happens, "is_timely": is_timely}
     return page(request, "desk/sale_confirm.html", context)
 
 

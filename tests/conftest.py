@@ -56,10 +56,12 @@ WHOLE_SUITE_ONLY = frozenset(
         "test_audit_pages",
         "test_big_numbers",
         "test_challenges",
+        "test_checked_forms",
         "test_change_admin",
         "test_changeable",
         "test_doctor",
         "test_inbox",
+        "test_item_actions",
         "test_item_file",
         "test_logs",
         "test_members",
@@ -79,6 +81,7 @@ WHOLE_SUITE_ONLY = frozenset(
         "test_throttles",
         "test_trouble",
         "test_whole_sale",
+        "test_window_page",
     }
 )
 

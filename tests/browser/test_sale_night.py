@@ -185,7 +185,7 @@ def look_on(visitor: Visitor, shop: Shop) -> None:
         page = visitor.open(path, buyer=auditor, viewport=DESKTOP)
         expect(page.locator("main, #content, body").first).to_be_visible()
         if name == "sale":
-            expect(page.locator(".numbers").first).to_contain_text(f"{UNITS + MORE} {UNITS} planned")
+            expect(page.locator(".numbers").first).to_contain_text(f"{UNITS + MORE} planned: {UNITS}")
         if name in {"sale", "monitor", "audit", "inbox"}:
             expect(page.locator(":is(.monitor, .inbox) form[method=post]")).to_have_count(0)
         shoot(page, f"night-auditor-{name}")

@@ -9,14 +9,14 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from actions.models import ActionEntry, Stage
 from inventory.changes import ChangeState, approve, submit
 from seckill.adjusting import apply_item_adjustment
 from seckill.change_tables import ItemAdjustment, WindowChange
 from seckill.changeable import EDITABLE, How, What, how_changed
-from seckill.errors import SaleNotReady
 from seckill.models import FlashSale, SaleItem, SalePool
-from seckill.states import SaleState
-from seckill.whole_sale import end_sale, pause_sale
+from seckill.rebuild import rebuild_bucket
+from seckill.states import SalePhase, SaleState
 from seckill.windows import apply_window_change
 from tests.support.forms import fields_of
 from tests.support.people import person
@@ -26,7 +26,8 @@ from tests.support.shop import Shop, make_sale, open_sale
 FIELDS: Mapping[What, tuple[type[FlashSale | SalePool | SaleItem], str, str]] = {
     What.NAME: (FlashSale, "name", "another"),
     What.PAY_WINDOW: (FlashSale, "pay_window_minutes", "7"),
-    What.WINDOW: (FlashSale, "closes_at_0", "2100-01-01"),
+    What.OPENING: (FlashSale, "opens_at_0", "2020-01-01"),
+    What.CLOSING: (FlashSale, "closes_at_0", "2100-01-01"),
     What.LIMIT: (SalePool, "limit_per_buyer", "3"),
     What.SKU: (SaleItem, "sku", ""),
     What.PRICE: (SaleItem, "price", "1600.00"),
@@ -34,10 +35,20 @@ FIELDS: Mapping[What, tuple[type[FlashSale | SalePool | SaleItem], str, str]] = 
 }
 
 
-def shop_in(state: SaleState) -> Shop:
-    """A sale in a state; what no form of it may change there does not depend on how it came there."""
-    shop = open_sale() if state is SaleState.PREHEATED else make_sale()
-    FlashSale.objects.update(state=state)
+HOUR = timedelta(hours=1)
+WINDOWS = {SalePhase.PREHEATED: (HOUR, 2 * HOUR), SalePhase.LIVE: (-HOUR, HOUR), SalePhase.ENDED: (-2 * HOUR, -HOUR)}
+
+
+def shop_in(phase: SalePhase) -> Shop:
+    """A sale in a phase; what no form of it may change there does not depend on how it came there."""
+    if phase not in WINDOWS:
+        shop = make_sale()
+        FlashSale.objects.update(state=phase.value.upper())
+        return shop
+    shop, (opens_in, closes_in) = open_sale(), WINDOWS[phase]
+    now = timezone.now()
+    FlashSale.objects.update(opens_at=now + opens_in, closes_at=now + closes_in)
+    rebuild_bucket(bucket=shop.bucket, clock=timezone.now)
     return shop
 
 
@@ -62,11 +73,12 @@ def is_form_taken(shop: Shop, what: What) -> bool:
     return facts() != before
 
 
-def apply_window(shop: Shop) -> ChangeState:
+def apply_window(shop: Shop, **moved: timedelta) -> ChangeState:
+    """Ask for another window and approve it, whatever the page would say."""
     sale = FlashSale.objects.get(pk=shop.sale.pk)
-    change = WindowChange(
-        sale=sale, opens_at=sale.opens_at, closes_at=sale.closes_at + timedelta(hours=1), reason="longer"
-    )
+    window = {"opens_at": sale.opens_at, "closes_at": sale.closes_at}
+    window |= {name: window[name] + by for name, by in moved.items()}
+    change = WindowChange(sale=sale, reason="another window", **window)
     submit(change=change, by=person("add_windowchange"), now=timezone.now())
     by = person("approve_windowchange")
     approve(table=WindowChange, change_id=change.pk, by=by, reason="", now=timezone.now())
@@ -81,43 +93,45 @@ def apply_units(shop: Shop) -> ChangeState:
     return apply_item_adjustment(adjustment_id=change.pk, clock=timezone.now)
 
 
-APPROVED: Mapping[What, Callable[[Shop], ChangeState]] = {What.WINDOW: apply_window, What.UNITS: apply_units}
+APPROVED: Mapping[What, Callable[[Shop], ChangeState]] = {
+    What.OPENING: lambda shop: apply_window(shop, opens_at=-HOUR / 2),
+    What.CLOSING: lambda shop: apply_window(shop, closes_at=3 * HOUR),
+    What.UNITS: apply_units,
+}
+ACTIONS_OF = {What.PAUSE: ("pause", "resume"), What.END: ("end",), What.WITHDRAW: ("withdraw",)}
 
 
-def is_done_at_once(shop: Shop, what: What) -> bool:
-    try:
-        if what is What.PAUSE:
-            pause_sale(sale_id=shop.sale.pk)
-        else:
-            end_sale(sale_id=shop.sale.pk, actor_id=person().pk, reason="wrong price", clock=timezone.now)
-    except SaleNotReady:
-        return False
-    return True
+def is_done_at_once(shop: Shop, name: str) -> bool:
+    """Press the button of the sale's page, with a reason; tell whether the log says that it is done."""
+    client = Client()
+    client.force_login(User.objects.create_superuser("root"))
+    client.post(reverse("desk_sale_action", args=[shop.sale.pk, name]), {"reason": "wrong price"})
+    return ActionEntry.objects.filter(what=f"seckill.{name}", stage=Stage.DONE).exists()
 
 
-@pytest.mark.parametrize("state", SaleState)
+@pytest.mark.parametrize("phase", SalePhase)
 @pytest.mark.parametrize("what", FIELDS)
-def test_a_form_is_taken_exactly_where_the_table_says_freely(state: SaleState, what: What) -> None:
-    is_free = how_changed(what=what, state=state) is How.FREELY
-    assert is_form_taken(shop_in(state), what) is is_free
+def test_a_form_is_taken_exactly_where_the_table_says_freely(phase: SalePhase, what: What) -> None:
+    is_free = how_changed(what=what, phase=phase) is How.FREELY
+    assert is_form_taken(shop_in(phase), what) is is_free
 
 
-@pytest.mark.parametrize("state", SaleState)
+@pytest.mark.parametrize("phase", SalePhase)
 @pytest.mark.parametrize("what", APPROVED)
-def test_an_approval_counts_exactly_where_the_table_says_so(state: SaleState, what: What) -> None:
-    is_possible = how_changed(what=what, state=state) is How.BY_APPROVAL
-    assert APPROVED[what](shop_in(state)) is (ChangeState.APPLIED if is_possible else ChangeState.REFUSED)
+def test_an_approval_counts_exactly_where_the_table_says_so(phase: SalePhase, what: What) -> None:
+    is_possible = how_changed(what=what, phase=phase) is How.BY_APPROVAL
+    assert APPROVED[what](shop_in(phase)) is (ChangeState.APPLIED if is_possible else ChangeState.REFUSED)
 
 
-@pytest.mark.parametrize("state", SaleState)
-@pytest.mark.parametrize("what", [What.PAUSE, What.END])
-def test_it_is_done_at_once_exactly_where_the_table_says_so(state: SaleState, what: What) -> None:
-    assert is_done_at_once(shop_in(state), what) is (how_changed(what=what, state=state) is How.AT_ONCE)
+@pytest.mark.parametrize("phase", SalePhase)
+@pytest.mark.parametrize(("what", "name"), [(what, name) for what, names in ACTIONS_OF.items() for name in names])
+def test_it_is_done_at_once_exactly_where_the_table_says_so(phase: SalePhase, what: What, name: str) -> None:
+    assert is_done_at_once(shop_in(phase), name) is (how_changed(what=what, phase=phase) is How.AT_ONCE)
 
 
 def test_every_part_is_tried_in_every_way_it_has() -> None:
-    hows = {what: {how_changed(what=what, state=state) for state in SaleState} for what in What}
+    hows = {what: {how_changed(what=what, phase=phase) for phase in SalePhase} for what in What}
     assert {what for what in What if How.FREELY in hows[what]} == set(FIELDS)
     assert {what for what in What if How.BY_APPROVAL in hows[what]} == set(APPROVED)
-    assert {what for what in What if How.AT_ONCE in hows[what]} == {What.PAUSE, What.END}
+    assert {what for what in What if How.AT_ONCE in hows[what]} == set(ACTIONS_OF)
     assert {SaleState.DRAFT, SaleState.SCHEDULED} == EDITABLE
