@@ -29,7 +29,7 @@ from config.api import Told, told
 from config.frames import Frames
 from config.middleware import REQUEST_ID_FORM
 from config.problems import CONTENT_TYPE, problem_body, problem_headers
-from config.request_lines import POLL, PURCHASE, tell
+from config.request_lines import POLL, PURCHASE, tell, tell_accepted
 from rest.parsers import BODY_BYTES_MAX, parse_body
 from rest.throttles import throttle_in_process
 from seckill import api
@@ -95,10 +95,12 @@ class FastLane:
 
     def _tell(self, environ: "WSGIEnvironment", *, answer: Answer, request_id: str, seconds: float) -> None:
         """Count it as Django's answers are, and log what was accepted."""
+        if answer.order_no:
+            tell_accepted(request_id=request_id, order_no=answer.order_no, seconds=seconds)
+            return
         method = environ["REQUEST_METHOD"]
         route = PURCHASE if method == "POST" else POLL
-        facts = {"request_id": request_id, "order_no": answer.order_no}
-        tell(route=route, method=method, status=answer.status, seconds=seconds, facts=facts)
+        tell(route=route, method=method, status=answer.status, seconds=seconds, facts={"request_id": request_id})
 
     def _call_of(self, environ: "WSGIEnvironment") -> Callable[[], Answer] | None:
         """Return what is asked for; None where Django had better look at it."""

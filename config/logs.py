@@ -63,10 +63,7 @@ BEFORE: list[Processor] = [
 
 
 class RequestLine(logging.Formatter):
-    """The same line for requests, in a fifth of the time: in a rush there is one for each purchase that is accepted.
-
-    Its fields are numbers and names of the shop's own, so there is nothing to cut out.
-    """
+    """The same line for requests, in a third of the time: its fields are the shop's own, nothing is to be cut out."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return one JSON object."""

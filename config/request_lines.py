@@ -6,12 +6,14 @@ static files. Routes stand for addresses, which may hold a token.
 
 import logging
 from collections.abc import Callable
+from datetime import UTC, datetime
 from time import perf_counter
 from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 
+from config.batched_lines import batched_lines
 from config.frames import IS_FRAME
 from metrics.definitions import requests
 
@@ -57,6 +59,20 @@ def tell(*, route: str, method: str, status: int, seconds: float, facts: dict[st
             level,
             "request",
             extra={"route": route, "method": method, "status": status, "ms": round(seconds * 1000, 2), **facts},
+        )
+
+
+def tell_accepted(*, request_id: str, order_no: str, seconds: float) -> None:
+    """Count an accepted purchase of the fast lane, and have the same line written by the way that costs least.
+
+    Both ids have a form that needs no escaping.
+    """
+    requests(PURCHASE, "POST", ACCEPTED).inc()
+    if logger.isEnabledFor(logging.INFO):
+        batched_lines.add(
+            f'{{"event": "request", "level": "info", "logger": "shop.requests", "route": "{PURCHASE}",'
+            f' "method": "POST", "status": {ACCEPTED}, "ms": {seconds * 1000:.2f}, "request_id": "{request_id}",'
+            f' "order_no": "{order_no}", "timestamp": "{datetime.now(UTC).isoformat()}"}}'
         )
 
 

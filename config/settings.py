@@ -399,7 +399,7 @@ METRICS_ADDRESSES = env.list("METRICS_ADDRESSES", default=[])
 METRICS_PORT = env.int("METRICS_PORT", default=0)
 METRICS_HOST = env.str("METRICS_HOST", default="127.0.0.1")
 # One purchase in so many is timed stage by stage; 0: none.
-STAGE_SAMPLE_ONE_IN = env.int("STAGE_SAMPLE_ONE_IN", default=50)
+STAGE_SAMPLE_ONE_IN = env.int("STAGE_SAMPLE_ONE_IN", default=100)
 
 # LOG_LEVELS="seckill.settlement=DEBUG,shop.requests=WARNING" for some of them.
 LOGGING = logging_settings(

@@ -1,14 +1,14 @@
 """Where a purchase's milliseconds go: noted of sampled calls, added up over all processes, read for the live monitor.
 
-What is noted stays in memory until a thread of the process adds it to the shared sums, one round trip to the cache's
-Redis a second. The same times go into the histograms of ``/metrics``.
+What is noted stays in memory until a thread of the process adds it up, into the histograms of ``/metrics`` and into the
+shared sums, one round trip to the cache's Redis a second.
 """
 
 import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -58,21 +58,15 @@ class StageSums:
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
-        self._sums: Counter[SumKey] = Counter()
+        self._noted: list[Mapping[Stage, float]] = []
         self._thread: threading.Thread | None = None
 
     def note(self, seconds: Mapping[Stage, float]) -> None:
         """Note one sampled call; one that did not get as far as Redis has no stages. Never blocks, never raises."""
         if Stage.REDIS not in seconds:
             return
-        for stage, taken in seconds.items():
-            stage_seconds(stage).observe(taken)
         with self._condition:
-            for stage, taken in seconds.items():
-                microseconds = round(taken * 1_000_000)
-                self._sums[stage, COUNT] += 1
-                self._sums[stage, MICROSECONDS] += microseconds
-                self._sums[stage, f"{BELOW}{1 << microseconds.bit_length()}"] += 1
+            self._noted.append(seconds)
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="stage-times", daemon=True)
                 self._thread.start()
@@ -81,20 +75,33 @@ class StageSums:
     def flush(self) -> None:
         """Add to the shared sums what has come together; what cannot be added now is lost, which costs nobody."""
         with self._condition:
-            sums, self._sums = self._sums, Counter()
-        if not sums:
+            noted, self._noted = self._noted, []
+        if not noted:
             return
         try:
-            add_stage_sums(sums, at=time.time())
+            add_stage_sums(_sums_of(noted), at=time.time())
         except GateUnavailable as error:
             logger.info("stage times are not shown: %s", error)
 
     def _run(self) -> None:
         while True:
             with self._condition:
-                self._condition.wait_for(lambda: self._sums)
+                self._condition.wait_for(lambda: self._noted)
             time.sleep(FLUSH_SECONDS)
             self.flush()
+
+
+def _sums_of(noted: Sequence[Mapping[Stage, float]]) -> Counter[SumKey]:
+    """Add sampled calls up, and put each into the histograms of this process."""
+    sums: Counter[SumKey] = Counter()
+    for seconds in noted:
+        for stage, taken in seconds.items():
+            stage_seconds(stage).observe(taken)
+            microseconds = round(taken * 1_000_000)
+            sums[stage, COUNT] += 1
+            sums[stage, MICROSECONDS] += microseconds
+            sums[stage, f"{BELOW}{1 << microseconds.bit_length()}"] += 1
+    return sums
 
 
 stage_sums = StageSums()
