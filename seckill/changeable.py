@@ -15,7 +15,7 @@ class What(models.TextChoices):
     PAY_WINDOW = "pay_window", _("pay window")
     OPENING = "opening", _("opening")
     CLOSING = "closing", _("end")
-    LIMIT = "limit", _("limit per buyer, longest queue")
+    LIMIT = "limit", _("limit per buyer, longest queue, buckets")
     SKU = "sku", _("which SKUs")
     PRICE = "price", _("price")
     UNITS = "units", _("units")

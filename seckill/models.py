@@ -5,7 +5,7 @@ no ``save()`` writes them, and they are locked in one order: bucket, then its it
 """
 
 from django.conf import settings
-from django.core.validators import MinValueValidator
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import F, Q
 from django.utils.translation import gettext_lazy as _
@@ -20,6 +20,7 @@ from seckill import (  # noqa: F401  further tables
     sample_tables,
     silence_tables,
 )
+from seckill.spreading import BUCKETS_MAX
 from seckill.states import RefusalReason, ReservationState, SaleState
 
 
@@ -73,6 +74,12 @@ class SalePool(models.Model):
         validators=[MinValueValidator(1)],
         help_text=_("Reservations that may wait for MySQL before buyers are told to come back in a moment."),
     )
+    bucket_count = models.PositiveSmallIntegerField(
+        _("buckets"),
+        default=1,
+        validators=[MinValueValidator(1), MaxValueValidator(BUCKETS_MAX)],
+        help_text=_("Places in Redis over which the units are spread. One is enough for any pool below 10,000 units."),
+    )
 
     class Meta:
         verbose_name = _("pool")
@@ -80,6 +87,9 @@ class SalePool(models.Model):
         constraints = [
             models.CheckConstraint(condition=Q(limit_per_buyer__gte=1), name="pool_limit_positive"),
             models.CheckConstraint(condition=Q(max_queue__gte=1), name="pool_max_queue_positive"),
+            models.CheckConstraint(
+                condition=Q(bucket_count__gte=1) & Q(bucket_count__lte=BUCKETS_MAX), name="pool_buckets_bounded"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -173,6 +183,7 @@ class Ticket(models.Model):
         verbose_name_plural = _("tickets")
         indexes = [
             models.Index(fields=["pool", "buyer"], name="ticket_pool_buyer"),
+            models.Index(fields=["pool", "limit_key"], name="ticket_pool_limit_key"),
             models.Index(fields=["buyer"], name="ticket_buyer"),
         ]
 

@@ -8,11 +8,12 @@ from django.db.models import F
 
 from inventory.errors import NotEnoughOnHand
 from inventory.services import allocate
-from seckill.errors import SaleNotReady
+from seckill.errors import GateUnavailable, RebuildRefused, SaleNotReady
 from seckill.gate.keys import BucketRef
-from seckill.models import Bucket, FlashSale, ItemBucket, SaleItem
+from seckill.models import Bucket, FlashSale, ItemBucket, SaleItem, SalePool
 from seckill.outcomes import account_of
 from seckill.rebuild import claim, rebuild_claimed
+from seckill.spreading import shares
 from seckill.states import SALE_TRANSITIONS, SaleState
 from seckill.transient import is_transient
 
@@ -36,8 +37,14 @@ def preheat_sale(*, sale_id: int, clock: Callable[[], datetime], is_as_seen: Cal
         if not is_transient(error):
             raise
         raise SaleNotReady("the database is busy with these units; nothing was changed, please try again") from error
+    missed: Exception | None = None
     for bucket, token in claims.items():
-        rebuild_claimed(bucket=bucket, token=token, clock=clock)
+        try:
+            rebuild_claimed(bucket=bucket, token=token, clock=clock)
+        except (GateUnavailable, RebuildRefused) as error:
+            missed = error  # the others may lie on another node
+    if missed is not None:
+        raise missed
 
 
 def _allocate_sale(*, sale_id: int, now: datetime, is_as_seen: Callable[[], bool] = _anyhow) -> dict[BucketRef, str]:
@@ -48,13 +55,16 @@ def _allocate_sale(*, sale_id: int, now: datetime, is_as_seen: Callable[[], bool
             raise SaleNotReady(f"there is no sale {sale_id}")
         if not is_as_seen():
             raise SaleNotReady("the sale was changed since you looked at it; nothing was done, please look again")
-        items = list(SaleItem.objects.filter(pool__sale_id=sale_id).select_related("sku").order_by("pool_id", "pk"))
+        items = list(
+            SaleItem.objects.filter(pool__sale_id=sale_id).select_related("sku", "pool").order_by("pool_id", "pk")
+        )
         _require_ready(sale=sale, items=items, now=now)
         rows = _lock_buckets(pool_ids=sorted({item.pool_id for item in items}))
         _raise_allocated(items=items, rows=rows)
         _take_from_warehouse(items=items, rows=rows, now=now)
         FlashSale.objects.filter(pk=sale_id).update(state=SaleState.PREHEATED)
-        return {BucketRef(pool_id=row.pool_id, number=row.number): claim(row=row, now=now) for row in rows.values()}
+        every = [row for of_pool in rows.values() for row in of_pool]
+        return {BucketRef(pool_id=row.pool_id, number=row.number): claim(row=row, now=now) for row in every}
 
 
 def _require_ready(*, sale: FlashSale, items: Sequence[SaleItem], now: datetime) -> None:
@@ -68,35 +78,51 @@ def _require_ready(*, sale: FlashSale, items: Sequence[SaleItem], now: datetime)
         raise SaleNotReady("the sale has allocated units already; its balance is not touched again")
 
 
-def _lock_buckets(*, pool_ids: Sequence[int]) -> dict[int, Bucket]:
-    """Make and lock bucket 0 of each pool, in order; return them by pool."""
-    for pool_id in pool_ids:
-        Bucket.objects.get_or_create(pool_id=pool_id, number=0)
-    rows = Bucket.objects.select_for_update().filter(pool_id__in=pool_ids, number=0).order_by("pool_id")
-    return {row.pool_id: row for row in rows}
+def _lock_buckets(*, pool_ids: Sequence[int]) -> dict[int, list[Bucket]]:
+    """Make and lock the buckets of each pool, in order; return them by pool.
+
+    Where a sale was withdrawn and has fewer buckets now, the others are opened all the same, without units: tickets
+    issued for them are still about.
+    """
+    for pool in SalePool.objects.filter(pk__in=pool_ids).order_by("pk"):
+        for number in range(pool.bucket_count):
+            Bucket.objects.get_or_create(pool_id=pool.pk, number=number)
+    rows: dict[int, list[Bucket]] = {pool_id: [] for pool_id in pool_ids}
+    for row in Bucket.objects.select_for_update().filter(pool_id__in=pool_ids).order_by("pool_id", "number"):
+        rows[row.pool_id].append(row)
+    return rows
 
 
-def _raise_allocated(*, items: Sequence[SaleItem], rows: dict[int, Bucket]) -> None:
+def _shares(*, item: SaleItem, rows: Sequence[Bucket]) -> list[tuple[Bucket, int]]:
+    """Each bucket of an item's pool with the units it gets."""
+    units = shares(units=item.units, buckets=item.pool.bucket_count)
+    return [(row, units[row.number] if row.number < len(units) else 0) for row in rows]
+
+
+def _raise_allocated(*, items: Sequence[SaleItem], rows: dict[int, list[Bucket]]) -> None:
     for item in sorted(items, key=lambda item: item.pk):
-        bucket_id = rows[item.pool_id].pk
-        ItemBucket.objects.get_or_create(bucket_id=bucket_id, item_id=item.pk)
-        ItemBucket.objects.filter(bucket_id=bucket_id, item_id=item.pk).update(allocated=F("allocated") + item.units)
+        for row, units in _shares(item=item, rows=rows[item.pool_id]):
+            ItemBucket.objects.get_or_create(bucket_id=row.pk, item_id=item.pk)
+            ItemBucket.objects.filter(bucket_id=row.pk, item_id=item.pk).update(allocated=F("allocated") + units)
 
 
-def _take_from_warehouse(*, items: Sequence[SaleItem], rows: dict[int, Bucket], now: datetime) -> None:
+def _take_from_warehouse(*, items: Sequence[SaleItem], rows: dict[int, list[Bucket]], now: datetime) -> None:
     """Move the units through the ledger; stock rows last and by SKU, see Note [Lock order]."""
     for item in sorted(items, key=lambda item: item.sku_id):
-        row = rows[item.pool_id]
-        bucket = BucketRef(pool_id=row.pool_id, number=row.number)
-        try:
-            allocate(
-                sku_id=item.sku_id,
-                units=item.units,
-                account=account_of(item_id=item.pk, bucket=bucket),
-                reference=f"allocate:{item.pk}:{bucket.number}:{row.epoch}",
-                now=now,
-            )
-        except NotEnoughOnHand as error:
-            raise SaleNotReady(
-                f"{item.sku.code} needs {error.asked} units, the warehouse has {error.on_hand}"
-            ) from error
+        taken = 0
+        for row, units in _shares(item=item, rows=rows[item.pool_id]):
+            if not units:
+                continue
+            bucket = BucketRef(pool_id=row.pool_id, number=row.number)
+            try:
+                allocate(
+                    sku_id=item.sku_id,
+                    units=units,
+                    account=account_of(item_id=item.pk, bucket=bucket),
+                    reference=f"allocate:{item.pk}:{bucket.number}:{row.epoch}",
+                    now=now,
+                )
+            except NotEnoughOnHand as error:
+                on_hand = error.on_hand + taken
+                raise SaleNotReady(f"{item.sku.code} needs {item.units} units, the warehouse has {on_hand}") from error
+            taken += units

@@ -13,6 +13,7 @@ from seckill.models import FlashSale, SaleItem, SalePool
 from seckill.plan_checks import Finding, check_plan, is_sound, sku_facts
 from seckill.preheat import preheat_sale
 from seckill.sale_plan import plan_of
+from seckill.spreading import proposed_buckets, shares
 from seckill.states import SALE_TRANSITIONS, SaleState
 
 
@@ -36,14 +37,24 @@ class PoolPreview:
 
     name: str
     limit_per_buyer: int
-    bucket: BucketRef
+    buckets: tuple[BucketRef, ...]
     items: int
     units: int
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The keys Redis will have."""
-        return self.bucket.keys
+        """The keys Redis will have of the first bucket; the others' are named alike."""
+        return self.buckets[0].keys
+
+    @property
+    def units_per_bucket(self) -> int:
+        """The most units any of its buckets gets, of all items together."""
+        return max(shares(units=self.units, buckets=len(self.buckets)))
+
+    @property
+    def proposed(self) -> int:
+        """How many buckets the units would want."""
+        return proposed_buckets(units=self.units)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,10 +104,11 @@ def mark_of(*, sale_id: int) -> str:
     sale = FlashSale.objects.filter(pk=sale_id).values_list(
         "name", "rules", "opens_at", "closes_at", "pay_window_minutes", "has_challenge", "state"
     )
-    pools = SalePool.objects.filter(sale_id=sale_id).order_by("pk").values_list("pk", "limit_per_buyer", "max_queue")
+    pools = SalePool.objects.filter(sale_id=sale_id).order_by("pk")
+    facts = pools.values_list("pk", "limit_per_buyer", "max_queue", "bucket_count")
     items = SaleItem.objects.filter(pool__sale_id=sale_id).order_by("pk")
     columns = items.values_list("pk", "pool_id", "sku_id", "price", "units", "is_paused")
-    told = json.dumps([list(sale), list(pools), list(columns)], default=str)
+    told = json.dumps([list(sale), list(facts), list(columns)], default=str)
     return hashlib.sha256(told.encode()).hexdigest()[:32]
 
 
@@ -118,7 +130,7 @@ def _pools(sale_id: int) -> tuple[PoolPreview, ...]:
         PoolPreview(
             name=str(pool),
             limit_per_buyer=pool.limit_per_buyer,
-            bucket=BucketRef(pool_id=pool.pk, number=0),
+            buckets=tuple(BucketRef(pool_id=pool.pk, number=n) for n in range(pool.bucket_count)),
             items=items[pool.pk],
             units=units[pool.pk],
         )

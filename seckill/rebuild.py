@@ -253,6 +253,7 @@ def _gate_fields(*, row: Bucket, bucket: BucketRef, frozen: Frozen) -> GateField
         window_no=pool.sale.window_no,
         repair_no=row.repair_no,
         paused_items=paused_items(pool_id=pool.pk),
+        buckets=Bucket.objects.filter(pool_id=pool.pk).count(),
     )
 
 

@@ -17,6 +17,7 @@ from seckill.models import SalePool
 from seckill.plan_checks import Finding
 from seckill.sale_making import SaleDetails
 from seckill.sale_plan import PlannedItem, PlannedPool, SalePlan
+from seckill.spreading import BUCKETS_MAX
 
 POOLS_MAX = 20
 ITEMS_MAX = 200
@@ -50,6 +51,9 @@ class PoolForm(DeskForm):
 
     name = forms.CharField(label=gettext_lazy("name"), max_length=100, required=False)
     limit_per_buyer = forms.IntegerField(label=gettext_lazy("limit per buyer"), initial=1, max_value=1_000_000)
+    bucket_count = forms.IntegerField(
+        label=gettext_lazy("buckets"), min_value=1, max_value=BUCKETS_MAX, initial=1, required=False
+    )
 
 
 class ItemForm(DeskForm):
@@ -110,6 +114,7 @@ class SaleSheet:
                 name=pool.cleaned_data["name"],
                 limit_per_buyer=pool.cleaned_data["limit_per_buyer"],
                 items=tuple(self._planned(form) for form in lines if form.cleaned_data["pool"] == number),
+                bucket_count=pool.cleaned_data["bucket_count"] or 1,
             )
             for number, pool in enumerate(self.pools.forms, start=1)
         )

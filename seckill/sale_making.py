@@ -41,7 +41,11 @@ def create_sale(*, plan: SalePlan, details: SaleDetails, now: datetime) -> int:
         )
         for planned in plan.pools:
             pool = SalePool.objects.create(
-                sale=sale, name=planned.name, limit_per_buyer=planned.limit_per_buyer, max_queue=details.max_queue
+                sale=sale,
+                name=planned.name,
+                limit_per_buyer=planned.limit_per_buyer,
+                max_queue=details.max_queue,
+                bucket_count=planned.bucket_count,
             )
             SaleItem.objects.bulk_create(
                 SaleItem(pool=pool, sku_id=item.sku_id, price=item.price, units=item.units) for item in planned.items

@@ -24,6 +24,7 @@ class PlannedPool:
     name: str
     limit_per_buyer: int
     items: tuple[PlannedItem, ...]
+    bucket_count: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +47,12 @@ def plan_of(*, sale: FlashSale, without: int | None = None) -> SalePlan:
         planned = PlannedItem(sku_id=item.sku_id, price=item.price, units=item.units, price_again=item.price)
         items.setdefault(item.pool_id, []).append(planned)
     pools = tuple(
-        PlannedPool(name=pool.name, limit_per_buyer=pool.limit_per_buyer, items=tuple(items.get(pool.pk, ())))
+        PlannedPool(
+            name=pool.name,
+            limit_per_buyer=pool.limit_per_buyer,
+            items=tuple(items.get(pool.pk, ())),
+            bucket_count=pool.bucket_count,
+        )
         for pool in sale.pools.order_by("pk")
     )
     return SalePlan(name=sale.name, opens_at=sale.opens_at, closes_at=sale.closes_at, pools=pools, sale_id=sale.pk)

@@ -8,7 +8,6 @@ import base64
 import hashlib
 import hmac
 import json
-import zlib
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -33,10 +32,10 @@ from seckill.errors import (
     UnknownItem,
 )
 from seckill.gate import gate
-from seckill.gate.keys import BucketRef
 from seckill.holdings import live_orders
-from seckill.models import Bucket, Reservation, SaleItem, Ticket
+from seckill.models import Reservation, SaleItem, Ticket
 from seckill.order_numbers import bucket_of, new_order_number
+from seckill.placing import place_of
 from seckill.polling import PurchaseState, PurchaseStatus, purchase_status
 from seckill.states import ReservationState, SalePhase, SaleState, sale_phase
 
@@ -173,8 +172,7 @@ def _open_ticket(*, item: SaleItem, buyer: AbstractBaseUser, proof: str, now: da
 
 def new_ticket(*, item: SaleItem, buyer_id: int, key: str, open_key: str | None, now: datetime) -> Ticket:
     """Write a ticket with a number of its own. Raises ``IntegrityError`` when another has the open key."""
-    buckets = Bucket.objects.filter(pool_id=item.pool_id).count()
-    order_no = new_order_number(bucket_for(pool_id=item.pool_id, key=key, buckets=buckets))
+    order_no = new_order_number(place_of(pool_id=item.pool_id, key=key))
     return Ticket.objects.create(
         order_no=order_no,
         pool_id=item.pool_id,
@@ -184,11 +182,6 @@ def new_ticket(*, item: SaleItem, buyer_id: int, key: str, open_key: str | None,
         open_key=open_key,
         issued_at=now,
     )
-
-
-def bucket_for(*, pool_id: int, key: str, buckets: int) -> BucketRef:
-    """Return the bucket of a limit key: a stable hash, so that the limit is exact in one place."""
-    return BucketRef(pool_id=pool_id, number=zlib.crc32(key.encode()) % max(1, buckets))
 
 
 def item_with_sale(*, item_id: int) -> SaleItem:

@@ -47,6 +47,7 @@ class GateFields:
     paused_items: frozenset[int]
     window_no: int = 0
     adj_applied: int = 0
+    buckets: int = 1
 
 
 def milliseconds(instant: datetime) -> int:

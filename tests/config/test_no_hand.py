@@ -29,6 +29,7 @@ NUMBERS = {
     "seckill.saleitem.units",  # before preheat: units planned, taken from the warehouse by preheat
     "seckill.salepool.limit_per_buyer",  # before preheat
     "seckill.salepool.max_queue",  # before preheat
+    "seckill.salepool.bucket_count",  # before preheat
 }
 OURS = {"inventory", "orders", "seckill"}
 NUMERIC = (models.IntegerField, models.DecimalField, models.FloatField)

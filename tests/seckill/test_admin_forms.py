@@ -96,7 +96,12 @@ def test_a_sale_is_made_by_forms_alone(operator: Client) -> None:
     sku = make_sale().item.sku
     add = fields_of(operator.get(reverse("admin:seckill_flashsale_add")).content)
     window = {"opens_at_0": "2100-06-18", "opens_at_1": "10:00", "closes_at_0": "2100-06-18", "closes_at_1": "12:00"}
-    pool = {"pools-TOTAL_FORMS": "1", "pools-0-limit_per_buyer": "2", "pools-0-max_queue": "20000"}
+    pool = {
+        "pools-TOTAL_FORMS": "1",
+        "pools-0-limit_per_buyer": "2",
+        "pools-0-max_queue": "20000",
+        "pools-0-bucket_count": "1",
+    }
     made = operator.post(reverse("admin:seckill_flashsale_add"), add | window | pool | {"name": "六一八"})
     assert made.status_code == 302
     sale = FlashSale.objects.get(name="六一八")
@@ -147,7 +152,7 @@ def test_nothing_is_added_to_a_preheated_sale(operator: Client) -> None:
     """An item or pool added later would be shown as on sale and be in no Redis, for good."""
     running, draft = open_sale(), make_sale()
     item = {"pool": running.pool.pk, "sku": draft.item.sku_id, "price": "1.00", "price_again": "1.00", "units": "5"}
-    pool = {"sale": running.sale.pk, "name": "late", "limit_per_buyer": "1", "max_queue": "1"}
+    pool = {"sale": running.sale.pk, "name": "late", "limit_per_buyer": "1", "max_queue": "1", "bucket_count": "1"}
     no_items = {"items-TOTAL_FORMS": "0", "items-INITIAL_FORMS": "0"}
     before = everything()
     adding_item = operator.post(reverse("admin:seckill_saleitem_add"), item)

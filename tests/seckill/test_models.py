@@ -64,6 +64,8 @@ BAD_WRITES: list[tuple[str, type[models.Model], dict[str, Any], frozenset[int]]]
     ("sale_state_known", FlashSale, {"state": ""}, CHECK_VIOLATED),
     ("pool_limit_positive", SalePool, {"limit_per_buyer": 0}, CHECK_VIOLATED),
     ("pool_max_queue_positive", SalePool, {"max_queue": 0}, CHECK_VIOLATED),
+    ("pool_buckets_bounded", SalePool, {"bucket_count": 0}, CHECK_VIOLATED),
+    ("pool_buckets_bounded", SalePool, {"bucket_count": 65}, CHECK_VIOLATED),
     ("item_units_positive", SaleItem, {"units": 0}, CHECK_VIOLATED),
     ("item_units_positive", SaleItem, {"units": -1}, frozenset({OUT_OF_RANGE})),
     ("item_price_not_negative", SaleItem, {"price": "-0.01"}, CHECK_VIOLATED),

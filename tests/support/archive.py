@@ -23,9 +23,10 @@ def end(shop: Shop, *, ago: timedelta = timedelta(seconds=1)) -> None:
     closes_at = timezone.now() - ago
     opens_at = closes_at - timedelta(hours=1)
     FlashSale.objects.filter(pk=shop.sale.pk).update(opens_at=opens_at, closes_at=closes_at)
-    if raw_client().exists(shop.bucket.keys[1]):
-        window = {"opens_ms": milliseconds(opens_at), "closes_ms": milliseconds(closes_at)}
-        raw_client().hset(shop.bucket.keys[1], mapping=window)
+    window = {"opens_ms": milliseconds(opens_at), "closes_ms": milliseconds(closes_at)}
+    for bucket in shop.buckets:
+        if raw_client().exists(bucket.keys[1]):
+            raw_client().hset(bucket.keys[1], mapping=window)
 
 
 def archive(shop: Shop, accepted: Accepted | None = None, *, ahead: timedelta = timedelta()) -> ArchiveRun:

@@ -15,6 +15,7 @@ from seckill.errors import GateUnavailable, PurchaseRefused
 from seckill.gate.keys import BucketRef
 from seckill.models import FlashSale, SaleItem, SalePool, Ticket
 from seckill.order_numbers import new_order_number
+from seckill.placing import place_of
 from seckill.preheat import preheat_sale
 from seckill.purchase import purchase
 from seckill.tickets import sign_ticket
@@ -25,7 +26,7 @@ REPEATS_MAX = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Shop:
-    """One pool on sale: its items and its only bucket."""
+    """One pool on sale: its items and its buckets, of which most tests have one."""
 
     sale: FlashSale
     pool: SalePool
@@ -38,8 +39,13 @@ class Shop:
 
     @property
     def bucket(self) -> BucketRef:
-        """The pool's bucket."""
+        """The pool's first bucket."""
         return BucketRef(pool_id=self.pool.pk, number=0)
+
+    @property
+    def buckets(self) -> list[BucketRef]:
+        """All the pool's buckets."""
+        return [BucketRef(pool_id=self.pool.pk, number=number) for number in range(self.pool.bucket_count)]
 
 
 def make_sale(
@@ -50,11 +56,12 @@ def make_sale(
     opens_in: timedelta = timedelta(minutes=-1),
     closes_in: timedelta = timedelta(hours=1),
     max_queue: int = 20_000,
+    buckets: int = 1,
 ) -> Shop:
     """Make a sale of new SKUs with just enough stock, not yet preheated."""
     now = timezone.now()
     sale = FlashSale.objects.create(name="秒杀 sale", opens_at=now + opens_in, closes_at=now + closes_in)
-    pool = SalePool.objects.create(sale=sale, limit_per_buyer=limit, max_queue=max_queue)
+    pool = SalePool.objects.create(sale=sale, limit_per_buyer=limit, max_queue=max_queue, bucket_count=buckets)
     product = Product.objects.create(name="飞天茅台 53°")
     made = []
     for _ in range(items):
@@ -73,9 +80,18 @@ def open_sale(
     opens_in: timedelta = timedelta(minutes=-1),
     closes_in: timedelta = timedelta(hours=1),
     max_queue: int = 20_000,
+    buckets: int = 1,
 ) -> Shop:
     """Make a sale and preheat it."""
-    shop = make_sale(units=units, limit=limit, items=items, opens_in=opens_in, closes_in=closes_in, max_queue=max_queue)
+    shop = make_sale(
+        units=units,
+        limit=limit,
+        items=items,
+        opens_in=opens_in,
+        closes_in=closes_in,
+        max_queue=max_queue,
+        buckets=buckets,
+    )
     preheat_sale(sale_id=shop.sale.pk, clock=timezone.now)
     return shop
 
@@ -109,8 +125,8 @@ def ticket_of(
 ) -> str:
     """Make a further ticket for a buyer, whatever he already has."""
     chosen = SaleItem.objects.select_related("pool__sale").get(pk=(item or shop.item).pk)
-    number = order_no or new_order_number(shop.bucket)
     limit_key = key or str(buyer.pk)
+    number = order_no or new_order_number(_place(shop, limit_key))
     Ticket.objects.create(
         order_no=number,
         pool_id=shop.pool.pk,
@@ -132,3 +148,7 @@ def buy(ticket: str, quantity: int = 1) -> str:
         except PurchaseRefused as refusal:
             return type(refusal).__name__
     raise AssertionError("the gate stayed unavailable")
+
+
+def _place(shop: Shop, key: str) -> BucketRef:
+    return shop.bucket if shop.pool.bucket_count == 1 else place_of(pool_id=shop.pool.pk, key=key)

@@ -9,9 +9,10 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from seckill.eligibility import limit_key
-from seckill.models import Bucket, SaleItem, Ticket
+from seckill.models import SaleItem, Ticket
 from seckill.order_numbers import new_order_number
-from seckill.tickets import bucket_for, sign_ticket
+from seckill.placing import bucket_for
+from seckill.tickets import sign_ticket
 
 CHUNK = 1_000
 
@@ -39,7 +40,8 @@ def _issue(*, item: SaleItem, count: int) -> list[str]:
     password = make_password(None)
     users.objects.bulk_create(users(username=f"load-{last + n + 1}", password=password) for n in range(count))
     buyers = users.objects.filter(pk__gt=last, username__startswith="load-").order_by("pk")
-    buckets = Bucket.objects.filter(pool_id=item.pool_id).count()
+    # New buyers: nobody of them has a ticket whose bucket would be his.
+    buckets = item.pool.bucket_count
     tickets = []
     for buyer in buyers:
         key = limit_key(buyer=buyer, item=item)
