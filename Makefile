@@ -60,6 +60,11 @@ test-fast: prepare ## Run the tests that take less than a minute together.
 	@bash benchmarks/prepare promtool
 	$(BIN)/python -m pytest -n 2 -m "not slow" --ignore tests/browser $(ARGS)
 
+.PHONY: test-matrix
+test-matrix: ## Run the tests on MariaDB and MySQL, Redis and Valkey (root, Debian); var/matrix/report.json.
+	@bash benchmarks/prepare debootstrap promtool
+	@$(BIN)/python -m benchmarks.matrix $(ARGS)
+
 soak: prepare ## Run the machine of random operations and faults for minutes; SOAK_EXAMPLES=5000.
 	SOAK_EXAMPLES=$${SOAK_EXAMPLES:-2000} $(BIN)/python -m pytest --timeout=0 -k "not control" tests/seckill/test_machine.py \
 		tests/seckill/test_archive_machine.py tests/seckill/test_letter_machine.py $(ARGS)

@@ -37,7 +37,7 @@ def running_shop(*, directory: Path, screen: Screen, is_fresh: bool, port: int |
     Django is set up in this process, for the same servers. ServersError: something does not start.
     """
     with ExitStack() as running:
-        with screen.step("Starting MariaDB and two Redis servers"):
+        with screen.step("Starting a database and two Redis servers"):
             servers = running.enter_context(PrivateServers(directory=directory / "servers", is_fresh=is_fresh))
             environment = {**servers.environment(), "SANDBOX": "1"}  # Visitors pay at the sandbox.
         with screen.step("Making the tables and filling the warehouse"):

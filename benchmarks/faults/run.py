@@ -132,5 +132,5 @@ def _servers(stage: Stage) -> Servers:
         Target.BEAT: stage.shop.beat,
         Target.BROKER: stage.servers.cache_redis,
         Target.STOCK_REDIS: stage.servers.stock_redis,
-        Target.MYSQL: stage.servers.mariadb,
+        Target.MYSQL: stage.servers.database,
     }

@@ -5,24 +5,18 @@ import shutil
 from functools import partial
 from pathlib import Path
 
-import MySQLdb  # type: ignore[import-untyped]  # mysqlclient ships no types.
-
+from benchmarks.servers import database
 from benchmarks.servers.account import Account
 from benchmarks.servers.directory import write_private
 from benchmarks.servers.process import HOST, Program, ServersError, executable, free_port
+from benchmarks.servers.stack import Stack
 
 OPTIONS = (
-    # Nothing here uses the Unix socket: without one no path is too long for it, and root cannot log in at all.
+    *database.OPTIONS,
+    # Without a socket no path is too long for it, and root cannot log in at all.
     "--socket=",
-    f"--bind-address={HOST}",
-    "--skip-name-resolve",
-    "--skip-log-bin",
-    "--character-set-server=utf8mb4",
     "--collation-server=utf8mb4_unicode_ci",
-    "--innodb-flush-log-at-trx-commit=1",
-    "--innodb-buffer-pool-size=256M",
     "--innodb-log-file-size=48M",
-    "--max-connections=300",
 )
 
 # The socket method gives root no password that would do over TCP; --force does without a host name that resolves.
@@ -33,44 +27,26 @@ INSTALL_OPTIONS = (
     "--force",
 )
 
-# Run at each start, one statement a line; the dba is there for tests that set what the shop's user may not.
-# Django names its test databases test_seckill, test_seckill_gw0 and so on.
-INIT_SQL = r"""CREATE DATABASE IF NOT EXISTS `seckill` CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci;
-CREATE USER IF NOT EXISTS 'seckill'@'{host}' IDENTIFIED BY '{password}';
-ALTER USER 'seckill'@'{host}' IDENTIFIED BY '{password}';
-GRANT ALL PRIVILEGES ON `seckill`.* TO 'seckill'@'{host}';
-GRANT ALL PRIVILEGES ON `test\_seckill%`.* TO 'seckill'@'{host}';
-GRANT PROCESS ON *.* TO 'seckill'@'{host}';
-CREATE USER IF NOT EXISTS 'dba'@'{host}' IDENTIFIED BY '{password}';
-ALTER USER 'dba'@'{host}' IDENTIFIED BY '{password}';
-GRANT ALL PRIVILEGES ON *.* TO 'dba'@'{host}' WITH GRANT OPTION;
-"""
 
-
-def program(*, data: Path, account: Account, password: str) -> Program:
+def program(*, data: Path, account: Account, stack: Stack, password: str) -> Program:
     """Return the command for a MariaDB with its files in `data`, where its system tables are made if need be."""
     tables = data / "tables"
     if not tables.exists():
         _install(tables, account=account)
     init = data.with_suffix(".sql")
-    write_private(init, INIT_SQL.format(host=HOST, password=password), account=account)
+    write_private(init, database.INIT_SQL.format(host=HOST, password=password), account=account)
     port = free_port()
-    binary = executable("mariadbd")
+    command = stack.command("mariadbd")
     files = (f"--datadir={tables}", f"--tmpdir={data}", f"--pid-file={data / 'pid'}", f"--init-file={init}")
     return Program(
-        executable=binary,
-        arguments=(binary, "--no-defaults", f"--port={port}", *files, *OPTIONS),
+        executable=command.executable,
+        arguments=(*command.arguments, "--no-defaults", f"--port={port}", *files, *OPTIONS),
         port=port,
         directory=data,
         log=data.with_suffix(".log"),
         account=account,
-        is_ready=partial(_is_ready, port=port, password=password),
+        is_ready=partial(database.is_ready, port=port, password=password),
     )
-
-
-def url(*, port: int, password: str) -> str:
-    """Return the URL of the shop's database as django-environ reads it."""
-    return f"mysql://seckill:{password}@{HOST}:{port}/seckill"
 
 
 def _install(tables: Path, *, account: Account) -> None:
@@ -87,15 +63,3 @@ def _install(tables: Path, *, account: Account) -> None:
     if done.returncode != 0:
         raise ServersError(f"mariadb-install-db failed:\n{done.stdout}")
     unfinished.rename(tables)
-
-
-def _is_ready(*, port: int, password: str) -> bool:
-    """Tell whether the shop's user can open the shop's database."""
-    try:
-        connection = MySQLdb.connect(
-            host=HOST, port=port, user="seckill", password=password, database="seckill", connect_timeout=1
-        )
-    except MySQLdb.OperationalError:
-        return False
-    connection.close()
-    return True

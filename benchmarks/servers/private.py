@@ -8,31 +8,34 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from benchmarks.servers import mariadb, redis
+from benchmarks.servers import database, mariadb, mysql, redis
 from benchmarks.servers.account import server_account
 from benchmarks.servers.directory import data_directory, home_directory, kept_secrets, locked
 from benchmarks.servers.process import HOST, Server, ServersError
+from benchmarks.servers.stack import Stack
 
 EXISTING_URLS = ("DATABASE_URL", "STOCK_REDIS_URL", "CACHE_REDIS_URL")
 
 
 class PrivateServers:
-    """A MariaDB, a Redis for stock and a Redis for cache and broker, for the length of a ``with`` block.
+    """A database, a Redis for stock and a Redis for cache and broker, for the length of a ``with`` block.
 
     Their data stays in `directory` for the next time, unless `is_fresh` wipes that of earlier runs first. As root they
     run as ``nobody``; when that user cannot reach `directory` it becomes a symlink to a new temporary directory.
 
     If `environ` (the process's own by default) names all of DATABASE_URL, STOCK_REDIS_URL and CACHE_REDIS_URL, those
-    servers are used and none is started; an empty `environ` always gives private ones.
+    servers are used and none is started; an empty `environ` always gives private ones. Which kinds of servers these
+    are, MariaDB and Redis unless it says otherwise, the process's environment decides: see ``Stack``.
 
-    ServersError: only some of the three are named, another process holds the directory, a program is missing, a server
-    does not start.
+    ServersError: only some of the three are named, the kinds are not known, another process holds the directory, a
+    program is missing, a server does not start.
     """
 
     def __init__(self, *, directory: Path, is_fresh: bool = False, environ: Mapping[str, str] | None = None) -> None:
         self._directory = directory.absolute()
         self._is_fresh = is_fresh
         self._environ = os.environ if environ is None else environ
+        self._stack = Stack.from_environment(os.environ)
         self._servers: dict[str, Server] = {}
         self._variables: dict[str, str] = {}
         self._running = ExitStack()
@@ -51,19 +54,19 @@ class PrivateServers:
         self._servers.clear()
 
     @property
-    def mariadb(self) -> Server:
+    def database(self) -> Server:
         """The private database server; ServersError when the environment names another."""
-        return self._server("mariadb")
+        return self._server(self._stack.database)
 
     @property
     def stock_redis(self) -> Server:
         """The private Redis that decides (append-only file); ServersError when the environment names another."""
-        return self._server("stock-redis")
+        return self._server(f"stock-{self._stack.store}")
 
     @property
     def cache_redis(self) -> Server:
         """The private Redis for cache and sessions (database 0) and broker (1); ServersError like the others."""
-        return self._server("cache-redis")
+        return self._server(f"cache-{self._stack.store}")
 
     def require_running(self) -> None:
         """Raise ServersError with the end of its log when a private server has ended by itself."""
@@ -79,18 +82,20 @@ class PrivateServers:
         account = server_account()
         home = home_directory(directory=self._directory, account=account)
         kept = kept_secrets(home)
+        stack = self._stack
+        kind = {"mariadb": mariadb.program, "mysql": mysql.program}[stack.database]
         programs = {
-            "mariadb": partial(mariadb.program, password=kept.database_password),
-            "stock-redis": partial(redis.program, options=redis.STOCK),
-            "cache-redis": partial(redis.program, options=redis.CACHE),
+            stack.database: partial(kind, password=kept.database_password),
+            f"stock-{stack.store}": partial(redis.program, options=redis.STOCK),
+            f"cache-{stack.store}": partial(redis.program, options=redis.CACHE),
         }
         for name, program in programs.items():
             data = data_directory(home / name, account=account, is_fresh=self._is_fresh)
-            server = self._servers[name] = Server(program=program(data=data, account=account))
+            server = self._servers[name] = Server(program=program(data=data, account=account, stack=stack))
             starting.callback(server.stop)
-            server.start()  # One by one: a port is taken before the next is chosen, and only MariaDB takes time.
+            server.start()  # One by one: a port is taken before the next is chosen, and only the database takes time.
         return {
-            "DATABASE_URL": mariadb.url(port=self.mariadb.port, password=kept.database_password),
+            "DATABASE_URL": database.url(port=self.database.port, password=kept.database_password),
             "STOCK_REDIS_URL": redis.url(port=self.stock_redis.port, database=0),
             "CACHE_REDIS_URL": redis.url(port=self.cache_redis.port, database=0),
             "BROKER_URL": redis.url(port=self.cache_redis.port, database=1),

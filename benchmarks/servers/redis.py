@@ -1,24 +1,29 @@
-"""How the private Redis servers are run."""
+"""How the private Redis servers are run, or Valkey servers in their place."""
 
 import socket
 from functools import partial
 from pathlib import Path
 
 from benchmarks.servers.account import Account
-from benchmarks.servers.process import HOST, Program, executable, free_port
+from benchmarks.servers.process import HOST, Program, free_port
+from benchmarks.servers.stack import Stack
 
 COMMON = ("--bind", HOST, "--protected-mode", "yes", "--save", "", "--maxmemory-policy", "noeviction")
 STOCK = (*COMMON, "--appendonly", "yes", "--appendfsync", "everysec")
 CACHE = (*COMMON, "--appendonly", "no")
 
 
-def program(*, data: Path, account: Account, options: tuple[str, ...]) -> Program:
+# Debian's redis-tools has the server without its service: the same program under its checker's name.
+PROGRAMS = {"redis": ("redis-server", "redis-check-rdb"), "valkey": ("valkey-server", "valkey-check-rdb")}
+
+
+def program(*, data: Path, account: Account, stack: Stack, options: tuple[str, ...]) -> Program:
     """Return the command for a Redis with its files in `data`."""
     port = free_port()
+    command = stack.command(*PROGRAMS[stack.store])
     return Program(
-        # Debian's redis-tools has the server without its service: the same program under its checker's name.
-        executable=executable("redis-server", "redis-check-rdb"),
-        arguments=("redis-server", "--port", str(port), "--dir", str(data), *options),
+        executable=command.executable,
+        arguments=(*command.arguments, "--port", str(port), "--dir", str(data), *options),
         port=port,
         directory=data,
         log=data.with_suffix(".log"),

@@ -427,7 +427,7 @@ def test_the_command_says_it_in_a_table_and_as_json() -> None:
 @pytest.mark.slow
 def test_servers_that_stand_still_are_findings_too(servers: PrivateServers) -> None:
     began = time.monotonic()
-    with standing_still(servers.mariadb, servers.stock_redis, servers.cache_redis):
+    with standing_still(servers.database, servers.stock_redis, servers.cache_redis):
         found = examine(web_threads=0)
     assert time.monotonic() - began < 40
     failed = {one.topic for one in found if one.verdict is Verdict.FAIL}

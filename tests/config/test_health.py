@@ -82,7 +82,7 @@ def test_without_the_stock_redis_nothing_can_be_sold(settings: Settings) -> None
 
 @pytest.mark.slow
 def test_servers_that_stand_still_are_not_waited_for(servers: PrivateServers) -> None:
-    with standing_still(servers.mariadb):
+    with standing_still(servers.database):
         status, word, up, seconds = ask()
     assert (status, word, up) == (200, "degraded", all_but("mysql"))
     assert seconds < 2
@@ -94,7 +94,7 @@ def test_servers_that_stand_still_are_not_waited_for(servers: PrivateServers) ->
         status, word, up, seconds = ask()
     assert (status, word, up) == (503, "unavailable", all_but("stock_redis"))
     assert seconds < 2
-    with standing_still(servers.mariadb, servers.stock_redis, servers.cache_redis):
+    with standing_still(servers.database, servers.stock_redis, servers.cache_redis):
         status, word, up, seconds = ask()
     assert (status, word, up) == (503, "unavailable", all_but(*NAMES))
     assert seconds < 2

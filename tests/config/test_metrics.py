@@ -145,7 +145,7 @@ def test_a_server_that_stands_still_is_told_within_a_second(servers: PrivateServ
     shop = open_sale()
     scrape()
     for stopped, names in (
-        (servers.mariadb, {"mysql"}),
+        (servers.database, {"mysql"}),
         (servers.stock_redis, {"stock_redis"}),
         (servers.cache_redis, {"cache_redis", "broker"}),
     ):

@@ -109,7 +109,7 @@ def test_mysql_down_the_queue_fills_the_gate_is_busy_and_it_drains_by_itself(ser
     """CASES 31: nothing is released; buyers hear "busy", never "sold out"; no unit and nobody is lost."""
     shop = open_sale(units=9, max_queue=4)
     tickets = make_tickets(shop, 6)
-    servers.mariadb.stop()
+    servers.database.stop()
     try:
         answers = [buy(ticket) for ticket in tickets]
         for _ in range(2):
@@ -119,7 +119,7 @@ def test_mysql_down_the_queue_fills_the_gate_is_busy_and_it_drains_by_itself(ser
         assert raw_client().xlen(shop.bucket.keys[4]) == 4
         assert raw_client().hget(shop.bucket.keys[0], f"{shop.item.pk}:left") == b"5"
     finally:
-        servers.mariadb.start()
+        servers.database.start()
         connection.close()
     assert look_over(now=timezone.now()).to_settle == [shop.bucket]
     settle_task(shop.bucket.pool_id, 0)
@@ -139,14 +139,14 @@ def test_mysql_killed_in_the_middle_of_a_batch(servers: PrivateServers, monkeypa
     place = "seckill.outcomes.place_orders"
 
     def kill_first(**_: object) -> None:
-        servers.mariadb.kill()
+        servers.database.kill()
         Order.objects.count()
 
     with monkeypatch.context() as patch:
         patch.setattr(place, kill_first)
         with pytest.raises(DatabaseError):
             settle_twice_without_mysql(shop)
-    servers.mariadb.start()
+    servers.database.start()
     connection.close()
     assert not Reservation.objects.exists()
     assert settle(shop) == 5

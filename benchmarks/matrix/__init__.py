@@ -1,0 +1,1 @@
+"""The tests on every stack of servers the shop is for: ``make test-matrix``; the result: ``var/matrix/report.json``."""
