@@ -316,6 +316,8 @@ CELERY_TASK_DEFAULT_QUEUE = "sweep"
 # rebuild, nor a rebuild a sweep, nor a sweep a settlement.
 CELERY_TASK_ROUTES = {
     "seckill.settle": {"queue": "settle"},
+    "seckill.gather": {"queue": "settle"},
+    "seckill.finish_transfer": {"queue": "settle"},
     "seckill.sweep": {"queue": "sweep"},
     "seckill.sample": {"queue": "sweep"},
     "seckill.return_closed": {"queue": "sweep"},

@@ -26,6 +26,7 @@ from seckill.gate.changing import Adjusted
 from seckill.gate.gate import Snapshot
 from seckill.gate.keys import BucketRef
 from seckill.models import Bucket, FlashSale, ItemBucket, ReconciliationRun
+from seckill.numbering import is_free
 from seckill.outcomes import account_of, lock_bucket
 from seckill.states import SaleState
 
@@ -106,7 +107,7 @@ def _begin(*, adjustment_id: int, now: datetime) -> _Place:
             _end_off_sale(place=place, now=now)
         elif place.change.open_key is not None:
             _update(place.change, epoch=place.row.epoch)
-        elif not ItemAdjustment.objects.filter(open_key=str(place.bucket)).exists():
+        elif is_free(place.bucket):
             _take_number(place=place, now=now)
     return place
 

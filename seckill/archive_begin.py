@@ -19,6 +19,7 @@ from seckill.models import Bucket, FlashSale, ItemBucket
 from seckill.selectors import buckets_of
 from seckill.states import SaleState
 from seckill.sweep import examine
+from seckill.transfer_tables import Transfer
 from seckill.transient import is_transient
 
 BLOCKED = "archive_blocked"
@@ -95,6 +96,7 @@ def _begin(*, sale_id: int, seen: dict[BucketRef, Snapshot], accepted: Accepted,
         _require_ended(sale=sale, sale_id=sale_id, now=now)
         _require_no_change_under_way(sale_id)
         rows = list(Bucket.objects.select_for_update().filter(pool__sale_id=sale_id).order_by("pool_id", "number"))
+        _require_no_transfer_under_way(rows)
         for row in rows:
             _void_claim(row=row, now=now)
             bucket = BucketRef(pool_id=row.pool_id, number=row.number)
@@ -119,6 +121,13 @@ def _require_no_change_under_way(sale_id: int) -> None:
     windows = WindowChange.objects.filter(sale_id=sale_id, state=ChangeState.APPROVED, window_no__isnull=False)
     if adjustments.exists() or windows.exists():
         raise ArchiveWaits("an approved change is being applied")
+
+
+def _require_no_transfer_under_way(rows: list[Bucket]) -> None:
+    """Wait while units are between two buckets; these are locked, so that no transfer begins any more."""
+    pool_ids = {row.pool_id for row in rows}
+    if Transfer.objects.filter(pool_id__in=pool_ids, finished_at__isnull=True).exists():
+        raise ArchiveWaits("units are on their way from one bucket to another")
 
 
 def _look_at(bucket: BucketRef) -> Snapshot:

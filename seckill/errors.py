@@ -69,7 +69,7 @@ class NotPreheated(PurchaseRefused):
 
 
 class Busy(PurchaseRefused):
-    """Raised when too many reservations wait for MySQL."""
+    """Raised when too many reservations wait for MySQL, or while units are brought from another bucket."""
 
 
 class BadQuantity(PurchaseRefused):

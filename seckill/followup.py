@@ -21,6 +21,7 @@ from seckill.gate.keys import BucketRef
 from seckill.incidents import Severity, open_buckets, open_incident, resolve_incident
 from seckill.models import Bucket, ReconciliationRun
 from seckill.states import SaleState
+from seckill.transfers import stuck_buckets
 from seckill.windows import apply_window_change, pending_window_changes
 
 logger = logging.getLogger(__name__)
@@ -94,8 +95,9 @@ def _note_stuck(*, now: datetime) -> None:
         pool__sale_id__in=WindowChange.objects.filter(**waiting).values("sale_id")
     ).values_list("pool_id", "number")
     stuck = {BucketRef(pool_id=pool_id, number=number) for pool_id, number in {*adjusted, *moved}}
+    stuck |= stuck_buckets(now=now, seconds=STUCK_SECONDS)
     for bucket in stuck:
-        detail = "an approved change waits for over a minute to be applied"
+        detail = "an approved change, or a transfer between buckets, waits for over a minute to be applied"
         open_incident(kind=STUCK, severity=Severity.WARNING, bucket=bucket, detail=detail, now=now)
     for bucket in open_buckets(kind=STUCK) - stuck:
         resolve_incident(kind=STUCK, bucket=bucket, now=now)

@@ -19,6 +19,7 @@ from seckill import (  # noqa: F401  further tables
     member_tables,
     sample_tables,
     silence_tables,
+    transfer_tables,
 )
 from seckill.spreading import BUCKETS_MAX
 from seckill.states import RefusalReason, ReservationState, SaleState

@@ -2,7 +2,7 @@
 
 # Note [Lock order]
 A transaction locks a sale row first, then bucket rows by (pool, number), then an archive run's row,
-then item buckets by item id, then one change by hand, then stock rows by SKU, then incidents. A
+then item buckets by item id, then one change by hand or transfer, then stock rows by SKU, then incidents. A
 settle attempt and the deliveries of alerts are locked by transactions of their own that lock nothing
 else but an incident after them. Orders are written last of all; what locks an order first takes none of
 these (Note [Locks of the orders] in orders/services/moves.py). Nothing else is locked.

@@ -1,11 +1,15 @@
-"""The purchase: the hot path. One signature check, one script call, no SQL for an accepted one."""
+"""The purchase: the hot path. One signature check, one script call, no SQL for an accepted one.
 
-from dataclasses import dataclass
+Only who is refused by one of several buckets costs more (``elsewhere``), and a crowd of them not much.
+"""
+
+from dataclasses import dataclass, replace
 
 from metrics import stages
 from metrics.stages import Stage
 from seckill import wakeups
 from seckill.answer_counts import count_answer
+from seckill.elsewhere import units_of_item
 from seckill.errors import (
     BadQuantity,
     Busy,
@@ -24,6 +28,8 @@ from seckill.errors import (
 )
 from seckill.gate import gate
 from seckill.gate.codes import ReserveCode
+from seckill.gate.gate import ReserveReply
+from seckill.gate.keys import BucketRef
 from seckill.holdings import live_orders
 from seckill.models import FlashSale, Reservation
 from seckill.order_numbers import bucket_of
@@ -96,16 +102,9 @@ def reserve(*, claims: TicketClaims, quantity: int) -> Accepted:
     Raises as ``purchase``.
     """
     bucket = bucket_of(claims.order_no)
-    reply = gate.reserve(
-        bucket=bucket,
-        order_no=claims.order_no,
-        item_id=claims.item_id,
-        buyer_id=claims.buyer_id,
-        limit_key=claims.limit_key,
-        quantity=quantity,
-        price=claims.price,
-        ticket_expires_ms=claims.expires_ms,
-    )
+    reply = _ask_gate(bucket=bucket, claims=claims, quantity=quantity)
+    if reply.buckets > 1:
+        reply = _in_all_buckets(reply=reply, bucket=bucket, claims=claims, quantity=quantity)
     stages.mark(Stage.REDIS)
     tally.count(pool_id=bucket.pool_id, item_id=claims.item_id, code=reply.code)
     if reply.is_wake_up_wanted:
@@ -121,6 +120,36 @@ def reserve(*, claims: TicketClaims, quantity: int) -> Accepted:
     if reply.code is ReserveCode.ENDED or (reply.code is ReserveCode.SOLD_OUT and reply.number == 0):
         shut_items.note((bucket, claims.item_id), reply.code)
     raise _refusal(code=reply.code, number=reply.number, order_no=claims.order_no)
+
+
+def _ask_gate(*, bucket: BucketRef, claims: TicketClaims, quantity: int) -> ReserveReply:
+    return gate.reserve(
+        bucket=bucket,
+        order_no=claims.order_no,
+        item_id=claims.item_id,
+        buyer_id=claims.buyer_id,
+        limit_key=claims.limit_key,
+        quantity=quantity,
+        price=claims.price,
+        ticket_expires_ms=claims.expires_ms,
+    )
+
+
+def _in_all_buckets(*, reply: ReserveReply, bucket: BucketRef, claims: TicketClaims, quantity: int) -> ReserveReply:
+    """Say what a bucket that has too few units is to answer, in view of the others.
+
+    While they have enough together the buyer is to come again, and units are brought meanwhile. Where all are empty
+    the gate is asked once more: another call of the same ticket may have been quicker than the look.
+    """
+    seen = units_of_item(pool_id=bucket.pool_id, item_id=claims.item_id, buckets=reply.buckets)
+    if seen.units is None:
+        return replace(reply, code=ReserveCode.BUSY, number=0)
+    if seen.units >= quantity:
+        wakeups.request_units(bucket=bucket, item_id=claims.item_id, units=quantity)
+        return replace(reply, code=ReserveCode.BUSY, number=0)
+    if seen.units == 0 and seen.is_fresh:
+        return _ask_gate(bucket=bucket, claims=claims, quantity=quantity)
+    return replace(reply, number=seen.units)
 
 
 def _is_known(*, claims: TicketClaims, quantity: int) -> bool:

@@ -1,6 +1,6 @@
 """Reconciliation: law 7 by numbers, members one by one, and the ledger, for one bucket.
 
-``allocated = sold + left in Redis + queued and not yet in MySQL + owed to Redis + half of an adjustment``,
+``allocated = sold + left in Redis + queued and not yet in MySQL + owed to Redis + half of an adjustment or transfer``,
 per item. What is in flight is never drift: the bucket's lock holds MySQL still, one script reads Redis, and since
 settlement is in order, only the head of the queue can be known to MySQL already.
 """
@@ -31,6 +31,7 @@ from seckill.outcomes import known_fates, lock_bucket, require_all_commits
 from seckill.returns import debts_of, pay_debts
 from seckill.settlement import settle_bucket
 from seckill.states import ReservationState
+from seckill.transfers import units_in_transit
 
 Verdict = ReconciliationRun.Verdict
 
@@ -175,7 +176,8 @@ def _compare(bucket: BucketRef) -> BucketReport:
             raise GateUnavailable("the bucket is being archived")
         require_all_commits(bucket=bucket, settled_seq=snapshot.settled_seq)
         fates = known_fates(order_numbers=[e.order_no for e in snapshot.entries if isinstance(e, QueueEntry)])
-        adjusting = units_under_way(bucket=bucket, snapshot=snapshot)
+        adjusting = Counter(units_under_way(bucket=bucket, snapshot=snapshot))
+        adjusting.update(units_in_transit(bucket=bucket, snapshot=snapshot))
         units = list(ItemBucket.objects.filter(bucket_id=row.pk).order_by("item_id"))
     queued = _queued_units(snapshot=snapshot, fates=fates)
     returned = _owed_units(snapshot=snapshot, debts=debts)

@@ -4,6 +4,8 @@ A message that waited so long that the next round has come expires; nothing pile
 that was away.
 """
 
+from datetime import timedelta
+
 from celery import shared_task
 from django.utils import timezone
 
@@ -13,6 +15,7 @@ from seckill import (
     archive,
     audit,
     followup,
+    gathering,
     honouring,
     lock_watch,
     opening,
@@ -25,13 +28,17 @@ from seckill import (
     settlement,
     silence,
     sweep,
+    transfers,
 )
 from seckill.conf import LIMITS
-from seckill.errors import GateUnavailable, RebuildRefused
+from seckill.errors import GateUnavailable, NotPreheated, RebuildRefused
 from seckill.gate.keys import BucketRef
 from seckill.mending import Extent
 
 SETTLE_EXPIRES_SECONDS = 10
+GATHER_EXPIRES_SECONDS = 5
+# A transfer takes some milliseconds; one that is open for longer was left by somebody.
+LEFT_AFTER_SECONDS = 1
 REBUILD_EXPIRES_SECONDS = 30
 RECONCILE_EXPIRES_SECONDS = 50
 FULL_EXPIRES_SECONDS = 600
@@ -45,6 +52,19 @@ def settle(pool_id: int, number: int) -> None:
         reconcile_one.apply_async((pool_id, number), expires=RECONCILE_EXPIRES_SECONDS)
 
 
+@shared_task(name="seckill.gather", throws=(GateUnavailable, NotPreheated))
+def gather_units(pool_id: int, number: int, item_id: int, units: int) -> None:
+    """Bring units of an item to a bucket that lacks them. Lost, late or doubled, it changes nothing."""
+    want = gathering.Want(bucket=BucketRef(pool_id=pool_id, number=number), item_id=item_id, units=units)
+    gathering.gather(want=want, clock=timezone.now)
+
+
+@shared_task(name="seckill.finish_transfer", throws=(GateUnavailable, NotPreheated))
+def finish_transfer(transfer_id: int) -> None:
+    """Finish a transfer between buckets that somebody has left half made."""
+    transfers.finish_transfer(transfer_id=transfer_id, clock=timezone.now)
+
+
 @shared_task(name="seckill.sweep")
 def sweep_buckets() -> None:
     """Wake workers for queues nobody was woken for, and rebuilds for damaged buckets; carry out what was decided."""
@@ -53,6 +73,11 @@ def sweep_buckets() -> None:
         settle.apply_async((bucket.pool_id, bucket.number), expires=SETTLE_EXPIRES_SECONDS)
     for bucket in findings.to_rebuild:
         rebuild_one.apply_async((bucket.pool_id, bucket.number), expires=REBUILD_EXPIRES_SECONDS)
+    for transfer_id in transfers.open_transfers(before=timezone.now() - timedelta(seconds=LEFT_AFTER_SECONDS)):
+        finish_transfer.apply_async((transfer_id,), expires=GATHER_EXPIRES_SECONDS)
+    for want in gathering.buckets_to_fill():
+        place = want.bucket.pool_id, want.bucket.number
+        gather_units.apply_async((*place, want.item_id, want.units), expires=GATHER_EXPIRES_SECONDS)
     lock_watch.watch_locks(now=timezone.now())
     replay.take_up_decisions(clock=timezone.now)
     silence.note_silence(silent=findings.unreachable, now=timezone.now())

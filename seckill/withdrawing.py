@@ -28,6 +28,7 @@ from seckill.rebuild import bury, claim, let_go, rebuild_claimed, require_claim
 from seckill.recovery import ENDED_BY_A_REBUILD
 from seckill.selectors import buckets_of
 from seckill.states import SaleState
+from seckill.transfer_tables import Transfer
 from seckill.transient import is_transient
 
 TOUCHED = "somebody has reserved something already; pause it, or let it end"
@@ -101,6 +102,8 @@ def _lock(sale_id: int) -> list[Bucket]:
     approved = ItemAdjustment.objects.filter(item__pool_id__in=pool_ids), WindowChange.objects.filter(sale_id=sale_id)
     if any(changes.filter(state=ChangeState.APPROVED).exists() for changes in approved):
         raise SaleNotReady("an approved change is being applied; please try again")
+    if Transfer.objects.filter(pool_id__in=pool_ids, finished_at__isnull=True).exists():
+        raise SaleNotReady("units are on their way from one bucket to another; please try again")
     return rows
 
 

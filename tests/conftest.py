@@ -17,6 +17,7 @@ from actions.models import ActionEntry
 from benchmarks.servers import PrivateServers
 from rest.memory import forget_everything
 from rest.throttles import second_counts
+from seckill.elsewhere import memory
 from seckill.gate.connection import forget_connections, raw_client
 from seckill.shut import shut_items
 from seckill.stop_file import stop_file
@@ -126,6 +127,7 @@ def stores(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterato
         empty_queues()
         second_counts.forget()
         shut_items.forget()
+        memory.forget()
         translation.activate(settings.LANGUAGE_CODE)
         stop_file.forget()
         forget_everything()

@@ -3,6 +3,7 @@
 All raise ``GateUnavailable`` and ``NotPreheated`` as the rest of the gate does; each is safe to repeat.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from seckill.errors import BucketUnsound, NotPreheated
@@ -25,10 +26,12 @@ class Adjusted:
 
 def adjust(*, bucket: BucketRef, epoch: int, number: int, item_id: int, delta: int) -> Adjusted:
     """Change the units left of an item by all of a delta or by nothing, once per number."""
-    code, *numbers = _adjust(bucket.keys, epoch, number, item_id, delta)
-    _require(code)
-    units_changed, units_left = numbers
-    return Adjusted(units_changed=units_changed, units_left=units_left)
+    return _adjusted(_adjust(bucket.keys, epoch, number, item_id, delta, "all"))
+
+
+def take(*, bucket: BucketRef, epoch: int, number: int, item_id: int, units: int) -> int:
+    """Take up to so many units of an item away, once per number; return how many were there to be taken."""
+    return -_adjusted(_adjust(bucket.keys, epoch, number, item_id, -units, "some")).units_changed
 
 
 def set_window(*, bucket: BucketRef, number: int, opens_ms: int, closes_ms: int) -> None:
@@ -42,6 +45,13 @@ def withdraw(*, bucket: BucketRef, epoch: int) -> bool:
         return bool(_require(_withdraw(bucket.keys, epoch)))
     except NotPreheated:
         return True
+
+
+def _adjusted(reply: Sequence[int]) -> Adjusted:
+    code, *numbers = reply
+    _require(code)
+    units_changed, units_left = numbers
+    return Adjusted(units_changed=units_changed, units_left=units_left)
 
 
 def _require(code: int) -> int:

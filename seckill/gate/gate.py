@@ -47,11 +47,15 @@ class PauseMark(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReserveReply:
-    """The script's verdict; ``number`` depends on the code (units left, units held, ms until opening)."""
+    """The script's verdict; ``number`` depends on the code (units left, units held, ms until opening).
+
+    ``buckets`` is how many the pool has, told with ``SOLD_OUT``: the others may have what this one has not.
+    """
 
     code: ReserveCode
     number: int
     is_wake_up_wanted: bool
+    buckets: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +138,8 @@ def reserve(
         code, number, wake, *microseconds = reply
         if microseconds:
             stages.add(Stage.SCRIPT, microseconds[0] / 1_000_000)
+        if code == ReserveCode.SOLD_OUT:
+            return ReserveReply(code=ReserveCode.SOLD_OUT, number=number, is_wake_up_wanted=False, buckets=wake)
         return ReserveReply(code=ReserveCode(code), number=number, is_wake_up_wanted=wake == 1)
     except (TypeError, ValueError) as error:
         raise GateUnavailable(f"reserve answered {reply!r}") from error

@@ -36,6 +36,9 @@ def drift(model: Model, redis: Redis, mysql: MySql, debts: Debts) -> int:
     half = half_a_change(world, redis, mysql)
     if not model.rule("compare_counts_half_a_change", half):
         half = 0
+    moving = half_a_transfer(redis, mysql)
+    if model.rule("compare_counts_half_a_transfer", moving):
+        half += moving
     return mysql.allocated - mysql.sold - redis.left - in_flight - refused - owed - half
 
 
@@ -49,6 +52,17 @@ def half_a_change(world: World, redis: Redis, mysql: MySql) -> int:
         return delta if redis.adj_no == change.number - 1 else 0
     is_half = redis.adj_no == change.number and redis.epoch == change.epoch
     return -redis.adj_applied if is_half else 0
+
+
+def half_a_transfer(redis: Redis, mysql: MySql) -> int:
+    """Return the units that an open transfer keeps out of this bucket: taken already, or not given yet."""
+    half = mysql.half
+    if half is None:
+        return 0
+    if half.units > 0:
+        return half.units if redis.adj_no == half.number - 1 else 0
+    is_taken = redis.adj_no == half.number and redis.epoch == half.epoch
+    return -redis.adj_applied if is_taken else 0
 
 
 def _is_unpaid(model: Model, receipt: str) -> bool:
@@ -70,5 +84,5 @@ def drift_now(world: World, state: State) -> int:
         for order, row in enumerate(mysql.rows)
         if row is not None and row.is_owed and redis.receipts[order] in {QUEUED_RECEIPT, CONFIRMED_RECEIPT}
     )
-    half = half_a_change(world, redis, mysql)
+    half = half_a_change(world, redis, mysql) + half_a_transfer(redis, mysql)
     return mysql.allocated - mysql.sold - redis.left - in_flight - refused - owed - half

@@ -1,14 +1,35 @@
 """Every interleaving, breadth first, so that the first counterexample is a shortest one."""
 
 from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
 
-from tests.model.laws import Laws
-from tests.model.state import State
-from tests.model.steps.process import Process
+S = TypeVar("S", bound=tuple[Any, ...])
+S_contra = TypeVar("S_contra", bound=tuple[Any, ...], contravariant=True)
 
 # More than any scenario has: a mutant that never ends is caught by this.
 STATES_MAX = 150_000
+
+
+class Mover(Protocol[S]):
+    """Whatever has steps: each with its words, the state after it, and whether the system does it by itself."""
+
+    def moves(self, state: S) -> Iterator[tuple[str, S, bool]]:
+        """Yield what can happen next."""
+
+
+class Judge(Protocol[S_contra]):
+    """The laws of a world."""
+
+    def broken_by_state(self, state: S_contra) -> str:
+        """Return the law that does not hold in a state, or ""."""
+
+    def broken_by_step(self, before: S_contra, step: str, after: S_contra) -> str:
+        """Return the law that a step has broken, or ""."""
+
+    def broken_at_rest(self, state: S_contra) -> str:
+        """Return what is left undone where the system has nothing more to do, or ""."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +38,7 @@ class Flaw:
 
     law: str
     steps: tuple[str, ...]
-    state: State
+    state: tuple[Any, ...]
 
     def __str__(self) -> str:
         lines = [f"{number:3} {step}" for number, step in enumerate(self.steps, 1)]
@@ -25,19 +46,19 @@ class Flaw:
 
 
 @dataclass(kw_only=True)
-class Exploration:
+class Exploration(Generic[S]):
     """Everything that can happen from one state on."""
 
-    processes: tuple[Process, ...]
-    laws: Laws
+    processes: Sequence[Mover[S]]
+    laws: Judge[S]
     is_rest_asked: bool = True
-    states: list[State] = field(default_factory=list)
-    number_of: dict[State, int] = field(default_factory=dict)
+    states: list[S] = field(default_factory=list)
+    number_of: dict[S, int] = field(default_factory=dict)
     came_by: list[tuple[int, str]] = field(default_factory=list)
     ways_to: list[list[int]] = field(default_factory=list)
     resting: list[int] = field(default_factory=list)
 
-    def run(self, begin: State, *, states_max: int = STATES_MAX) -> Flaw | None:
+    def run(self, begin: S, *, states_max: int = STATES_MAX) -> Flaw | None:
         """Look at every state that can be reached; return the first flaw, or None."""
         self._meet(begin, (-1, ""))
         todo = deque([0])
@@ -86,7 +107,7 @@ class Exploration:
                 return self._flaw("it does not come to rest", number)
         return None
 
-    def _meet(self, state: State, came_by: tuple[int, str]) -> int:
+    def _meet(self, state: S, came_by: tuple[int, str]) -> int:
         number = len(self.states)
         self.number_of[state] = number
         self.states.append(state)
@@ -94,7 +115,7 @@ class Exploration:
         self.ways_to.append([])
         return number
 
-    def _flaw(self, law: str, number: int, step: str = "", after: State | None = None) -> Flaw:
+    def _flaw(self, law: str, number: int, step: str = "", after: S | None = None) -> Flaw:
         steps = [step] if step else []
         at = number
         while at > 0:

@@ -65,7 +65,7 @@ class Laws:
             return f"law 2: units held {dict(held)}"
         if mysql.sold != held.total():
             return f"law 1: {mysql.sold} counted as sold, {held.total()} settled"
-        if mysql.allocated + mysql.warehouse != self.units:
+        if mysql.allocated + mysql.warehouse != self.units + mysql.moved:
             return f"law 4: {mysql.allocated} allocated and {mysql.warehouse} in the warehouse of {self.units}"
         return self._numbers(state)
 
@@ -82,7 +82,7 @@ class Laws:
     def _allocated(self, state: State) -> int:
         """What was planned, and what changes, returns and the archive have made of it."""
         mysql, world = state.mysql, self.model.world
-        units = world.units + sum(mysql.changed)
+        units = world.units + sum(mysql.changed) + mysql.moved
         for purchase, row in zip(world.purchases, mysql.rows, strict=True):
             if row is not None and row.state == RETURNED and not row.units_owed:
                 units -= purchase.quantity

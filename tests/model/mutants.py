@@ -92,6 +92,17 @@ SINGLE: Mapping[str, Mutant] = {
     "rebuild_needs_a_sale_that_is_on": Mutant("archive and rebuild", "archive: Redis has changed"),
     "drain_keeps_what_survived": Mutant("slow rebuild with returns", "law 6"),
     "swap_requires_the_claim": Mutant("slow rebuild with returns", "law 7"),
+    "take_comes_before_the_move": Mutant("transfer", "law 7"),
+    "give_comes_after_the_move": Mutant("transfer", "law 7"),
+    "move_checks_the_epoch": Mutant("donor rebuilt", "law 7"),
+    "a_transfer_moves_once": Mutant("transfer", "law 7"),
+    "a_take_of_nothing_uses_its_number": Mutant("transfer back", "at rest"),
+    "numbers_are_for_one_at_a_time": Mutant("changes by hand", "law 7"),
+    "compare_counts_half_a_transfer": Mutant("compared", "false alarm"),
+    "sold_out_looks_at_all_buckets": Mutant("sold out", "law 6"),
+    "sold_out_looks_at_transfers": Mutant("sold out", "law 6"),
+    "sold_out_looks_at_them_again": Mutant("sold out", "law 6"),
+    "sold_out_asks_the_gate_last": Mutant("sold out", "law 6"),
 }
 
 # The first rule of each is not missed alone in that scenario.
@@ -129,6 +140,7 @@ GROUPS: tuple[Group, ...] = (
         "law 7",
     ),
     Group(("adjust_stops_when_frozen", "down_checks_the_epoch"), "changes and rebuild", "law 7"),
+    Group(("take_takes_what_is_there", "adjust_takes_all_or_nothing"), "transfer", "law 7: -1 left"),
     Group(("sold_is_guarded", "decide_checks_the_room"), "no look at the room", "law 1"),
     Group(("a_leak_needs_an_old_run", "compare_counts_debts"), "debts miscounted", "law 7"),
     Group(("a_leak_is_raised_by_the_least", "compare_counts_debts"), "debts miscounted", "law 7"),

@@ -38,6 +38,8 @@ class World:
     is_ended: bool = False
     # 0 is as many as are wanted.
     rebuilds_max: int = 0
+    # The item has another bucket: what one does not have may be in the other.
+    is_spread: bool = False
 
     @property
     def limit_keys(self) -> int:
@@ -139,6 +141,19 @@ RULES: Mapping[str, tuple[str, ...]] = {
     "allocated_covers_sold": ("seckill.adjusting._change_allocated",),
     "a_change_is_finished_once": ("seckill.adjusting._end",),
     "compare_counts_half_a_change": ("seckill.adjusting.units_under_way",),
+    # Transfers between buckets.
+    "take_takes_what_is_there": (LUA + "adjust.lua", "seckill.gate.changing.take"),
+    "take_comes_before_the_move": ("seckill.transfers._take", "seckill.transfers._move"),
+    "give_comes_after_the_move": ("seckill.transfers._move", "seckill.transfers._give"),
+    "move_checks_the_epoch": ("seckill.transfers._move",),
+    "a_transfer_moves_once": ("seckill.transfers._move",),
+    "a_take_of_nothing_uses_its_number": ("seckill.transfers._move",),
+    "numbers_are_for_one_at_a_time": ("seckill.numbering.is_free", "seckill.transfers._open"),
+    "compare_counts_half_a_transfer": ("seckill.transfers.units_in_transit",),
+    "sold_out_looks_at_all_buckets": ("seckill.elsewhere.units_of_item",),
+    "sold_out_looks_at_transfers": ("seckill.elsewhere.units_of_item",),
+    "sold_out_looks_at_them_again": ("seckill.elsewhere.units_of_item",),
+    "sold_out_asks_the_gate_last": ("seckill.purchase._in_all_buckets",),
     # Archive.
     "reserve_stops_at_the_end": (LUA + "reserve.lua",),
     "restock_stops_at_the_seal": (LUA + "restock.lua",),

@@ -51,7 +51,7 @@ class Scenario:
 
     def explore(
         self, *, without: frozenset[str] = frozenset(), states_max: int = STATES_MAX
-    ) -> tuple[Exploration, Flaw | None, Model]:
+    ) -> tuple[Exploration[State], Flaw | None, Model]:
         """Look through all of it, with further rules switched off; return what was seen, and the first flaw."""
         model = self.model(without=without)
         units = self.world.units + self.world.warehouse

@@ -195,6 +195,13 @@ def adjust(model: Model, redis: Redis, change: Change, delta: int) -> tuple[int 
     return applied, redis._replace(left=redis.left + applied, adj_no=change.number, adj_applied=applied)
 
 
+def take(model: Model, redis: Redis, number: int, epoch: int, units: int) -> tuple[int | None, Redis]:
+    """Take as many units as are left, up to so many; return the change, None when it cannot be made now."""
+    wanted = min(units, redis.left) if model.rule("take_takes_what_is_there", redis.left < units) else units
+    is_first = redis.adj_no < number
+    return adjust(model, redis, Change(0, number, epoch), -wanted if is_first else 0)
+
+
 class Staging(NamedTuple):
     """What a rebuild has written beside the bucket."""
 

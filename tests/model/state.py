@@ -123,6 +123,14 @@ class Change(NamedTuple):
     epoch: int
 
 
+class Half(NamedTuple):
+    """What an open transfer may still keep out of this bucket's Redis: units taken (negative) or to be given."""
+
+    number: int
+    epoch: int
+    units: int
+
+
 class ArchiveRun(NamedTuple):
     """How far the archive is; ``copied`` are the buyers' marks in MySQL, in the order of their keys."""
 
@@ -152,6 +160,9 @@ class MySql(NamedTuple):
     change: Change | None
     changed: tuple[int, ...]
     archive: ArchiveRun | None
+    # Of a bucket of several: its half of the open transfer, and the units that transfers have brought or taken.
+    half: Half | None = None
+    moved: int = 0
 
 
 class Faults(NamedTuple):

@@ -10,11 +10,15 @@ import pytest
 from seckill.archive_tables import ArchiveRun as CodeArchiveRun
 from seckill.gate.staging import GateFields as CodeGateFields
 from seckill.models import Bucket, ItemBucket, Reservation
+from seckill.transfer_tables import Transfer as CodeTransfer
 from tests.model import scripts
+from tests.model.pair import Transfer
 from tests.model.rules import LUA, RULES
 from tests.model.scenarios import SCENARIOS
 from tests.model.state import ArchiveRun, MySql, Redis, Row
+from tests.model.steps.asking import Asking
 from tests.model.steps.process import Process
+from tests.model.steps.transferring import Transferring
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,6 +32,7 @@ def places() -> Iterator[str]:
         yield from of_rule
     for process in processes():
         yield from process.STEPS.values()
+    yield from (*Transferring.STEPS.values(), *Asking.STEPS.values())
 
 
 def exists(place: str) -> bool:
@@ -85,3 +90,8 @@ def test_the_tables_have_the_columns_of_the_model() -> None:
 def test_the_archive_has_the_columns_of_the_model() -> None:
     columns = {field.name for field in CodeArchiveRun._meta.get_fields()}
     assert {"stage", "epoch", "is_redis_lost"} == columns & set(ArchiveRun._fields)
+
+
+def test_a_transfer_has_the_columns_of_the_model() -> None:
+    columns = {field.name for field in CodeTransfer._meta.get_fields()}
+    assert {"donor_adj_no", "receiver_adj_no", "donor_epoch"} == columns & set(Transfer._fields)

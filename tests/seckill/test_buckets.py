@@ -59,6 +59,7 @@ def test_preheat_spreads_the_units_and_the_ledger_says_where() -> None:
     assert_spread_state(shop, sold=0)
 
 
+@pytest.mark.slow
 def test_a_warehouse_with_too_few_units_is_named_as_with_one_bucket() -> None:
     shop = make_sale(units=10, buckets=4)
     Stock.objects.update(on_hand=7)
@@ -95,6 +96,7 @@ def test_the_limit_holds_over_all_tickets_of_a_key() -> None:
     assert_spread_state(shop, sold=2)
 
 
+@pytest.mark.slow
 def test_a_sale_over_four_buckets_from_ticket_to_archive() -> None:
     shop = open_sale(units=12, buckets=4)
     bought = [buy(ticket_in(shop, number, after=n)) for number in range(4) for n in range(2)]
@@ -120,6 +122,7 @@ def test_a_sale_over_four_buckets_from_ticket_to_archive() -> None:
     assert [raw_client().exists(*bucket.keys) for bucket in shop.buckets] == [0] * 4
 
 
+@pytest.mark.slow
 def test_availability_is_told_over_all_buckets() -> None:
     shop = open_sale(units=8, buckets=4)
     items = list(SaleItem.objects.select_related("pool__sale"))
@@ -130,6 +133,7 @@ def test_availability_is_told_over_all_buckets() -> None:
     assert told[shop.item.pk].level == "unknown"
 
 
+@pytest.mark.slow
 def test_one_bucket_is_rebuilt_while_the_others_sell() -> None:
     shop = open_sale(units=8, buckets=4)
     first = buy(ticket_in(shop, 2))
@@ -147,6 +151,7 @@ def test_one_bucket_is_rebuilt_while_the_others_sell() -> None:
     assert_spread_state(shop, sold=1)
 
 
+@pytest.mark.slow
 def test_pause_reaches_every_bucket() -> None:
     shop = open_sale(units=8, buckets=4)
     pause_item(item_id=shop.item.pk)
@@ -155,6 +160,7 @@ def test_pause_reaches_every_bucket() -> None:
     assert all("-" in buy(ticket_in(shop, number, after=1)) for number in range(4))
 
 
+@pytest.mark.slow
 def test_a_withdrawn_sale_may_come_back_with_fewer_buckets_and_old_tickets_work() -> None:
     shop = open_sale(units=8, limit=1, buckets=4)
     ticket = ticket_in(shop, 3)

@@ -8,11 +8,12 @@ from django.db import models
 from django.utils import timezone
 
 from seckill.change_tables import ItemAdjustment, WindowChange
+from seckill.transfer_tables import Transfer
 from tests.support.rows import CHECK_VIOLATED, NOW, assert_refused, check_names
 from tests.support.shop import make_buyers, open_sale
 
 F = models.F
-TABLES: tuple[type[models.Model], ...] = (ItemAdjustment, WindowChange)
+TABLES: tuple[type[models.Model], ...] = (ItemAdjustment, Transfer, WindowChange)
 
 COMMON: list[tuple[str, dict[str, Any]]] = [
     ("has_reason", {"reason": ""}),
@@ -32,6 +33,15 @@ BAD_WRITES: list[tuple[str, type[models.Model], dict[str, Any]]] = [
     ("itemadjustment_open_has_number", ItemAdjustment, {"adj_no": None}),
     ("itemadjustment_open_has_number", ItemAdjustment, {"epoch": None}),
     ("itemadjustment_open_has_number", ItemAdjustment, {"state": "APPLIED"}),
+    ("transfer_between_two_buckets", Transfer, {"receiver_no": F("donor_no")}),
+    ("transfer_moves_at_most", Transfer, {"units_wanted": 0}),
+    ("transfer_moves_at_most", Transfer, {"state": "GIVING", "units_moved": 3}),
+    ("transfer_state_has_its_units", Transfer, {"units_moved": 1}),
+    ("transfer_state_has_its_units", Transfer, {"state": "GIVING"}),
+    ("transfer_state_has_its_units", Transfer, {"state": "LOST"}),
+    ("transfer_open_has_its_buckets", Transfer, {"donor_key": None}),
+    ("transfer_open_has_its_buckets", Transfer, {"receiver_key": None}),
+    ("transfer_open_has_its_buckets", Transfer, {"state": "NOTHING", "finished_at": NOW}),
     ("windowchange_closes_after_opening", WindowChange, {"closes_at": F("opens_at")}),
 ]
 
@@ -50,6 +60,19 @@ def one_of_each() -> None:
     }
     ItemAdjustment.objects.create(item=shop.item, delta=1, adj_no=1, epoch=1, open_key=str(shop.bucket), **approved)
     now = timezone.now()
+    Transfer.objects.create(
+        item=shop.item,
+        pool_id=shop.pool.pk,
+        donor_no=0,
+        receiver_no=1,
+        units_wanted=2,
+        donor_adj_no=1,
+        receiver_adj_no=1,
+        donor_epoch=1,
+        donor_key="1:0",
+        receiver_key="1:1",
+        created_at=NOW,
+    )
     WindowChange.objects.create(sale=shop.sale, opens_at=now, closes_at=now + timedelta(hours=1), **approved)
 
 

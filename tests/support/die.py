@@ -72,7 +72,8 @@ def main() -> None:
     from seckill.archive import archive_due
     from seckill.followup import follow_up
     from seckill.gate.keys import BucketRef
-    from seckill.models import SalePool
+    from seckill.gathering import Want, gather
+    from seckill.models import SaleItem, SalePool
     from seckill.rebuild import rebuild_bucket
     from seckill.returns import return_closed_orders
     from seckill.settlement import settle_bucket
@@ -94,6 +95,9 @@ def main() -> None:
         "expire": lambda clock: expire_orders(now=clock(), batch_size=2),
         "archive": lambda clock: archive_due(clock=lambda: clock() + timedelta(hours=1), seconds=30),
         "follow_up": follow_up,
+        "gather": lambda clock: gather(
+            want=Want(bucket=bucket, item_id=SaleItem.objects.get(pool_id=int(pool_id)).pk, units=2), clock=clock
+        ),
         "withdraw": partial(withdraw_sale, sale_id=SalePool.objects.get(pk=int(pool_id)).sale_id),
     }
     jobs[job](clock=timezone.now)

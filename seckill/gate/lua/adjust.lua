@@ -1,8 +1,8 @@
--- adjust: change the units left of an item by an approved, numbered delta; all of it or nothing. A refusal takes the
--- number too: whoever comes late with it finds it used.
+-- adjust: change the units left of an item by a numbered delta: an approved one, all of it or nothing, or a transfer's,
+-- which takes what is there. A refusal takes the number too: whoever comes late with it finds it used.
 --
 -- KEYS  stock gate buyers receipts queue
--- ARGV  run id, epoch, number, item, delta
+-- ARGV  run id, epoch, number, item, delta, "all" or "some" of it
 -- Reply {1, units changed, units left}: now, or when the number was first tried; 0 changed: fewer are left
 --       {-1} not preheated, {-7} unavailable, frozen, of another epoch, or the number before is missing
 local gate, code = read_gate(ARGV[1], 'adj_applied')
@@ -16,7 +16,8 @@ if gate.adj_no >= number then
   return { 1, applied, left }
 end
 if gate.adj_no + 1 ~= number then return { -7 } end
-local applied = left + delta >= 0 and delta or 0
+-- 0 - left, since -left of none is -0, which HINCRBY takes for no number.
+local applied = left + delta >= 0 and delta or (ARGV[6] == 'some' and 0 - left or 0)
 
 redis.call('HINCRBY', STOCK, ARGV[4] .. ':left', applied)
 redis.call('HSET', GATE, 'adj_no', number, 'adj_applied', applied)

@@ -3,6 +3,7 @@
 -- stock     hash    <item>:left, <item>:queued (units, plain integers), <item>:price (as on the tickets), #epoch
 -- gate      hash    epoch, run_id, opens_ms, closes_ms, limit, max_queue, seq, settled_seq, woken_ms, repair_no,
 --                   mend_no, adj_no and adj_applied (number of the last adjustment, units it changed), window_no,
+--                   buckets (how many the pool has),
 --                   frozen (a rebuild's token), paused:<item>,
 --                   sealed (the archive has begun: 1, its queue is empty: 2)
 -- buyers    hash    limit key -> units held, #epoch

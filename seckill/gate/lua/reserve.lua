@@ -2,7 +2,7 @@
 --
 -- KEYS  stock gate buyers receipts queue
 -- ARGV  run id, order number, item, buyer, limit key, quantity, price, end of the ticket (ms)
--- Reply {code, number, wake-up wanted}
+-- Reply {code, number, wake-up wanted; with code 0: how many buckets the pool has}
 --    1 reserved              2 already yours            0 sold out, or fewer left than asked (the number left)
 --   -1 not preheated        -2 limit reached (held)    -3 not started (ms until it opens)
 --   -4 ended                -5 paused                  -6 busy                    -7 unavailable
@@ -37,7 +37,11 @@ if ARGV[7] ~= stock[4] then return { -11, 0, 0 } end
 local quantity = integer(ARGV[6])
 if not quantity or quantity < 1 then return { -8, 0, 0 } end
 if held + quantity > gate.limit then return { -2, held, 0 } end
-if left < quantity then return { 0, left, 0 } end
+if left < quantity then
+  local buckets = integer(redis.call('HGET', GATE, 'buckets') or '1')
+  if not buckets then return { -7, 0, 0 } end
+  return { 0, left, buckets }
+end
 if waiting >= gate.max_queue then return { -6, 0, 0 } end
 
 redis.call('HINCRBY', STOCK, item .. ':left', -quantity)

@@ -52,6 +52,8 @@ class Adjusting(Process):
         elif mysql.change is not None:
             change = mysql.change._replace(epoch=mysql.epoch)
             yield self.next("take_up", state, ("adjust", change), mysql=mysql._replace(change=change))
+        elif self.model.rule("numbers_are_for_one_at_a_time", mysql.half):
+            return
         elif mysql.warehouse < delta:
             yield self.next("refuse", state, mysql=_ended(mysql, 0))
         else:

@@ -32,6 +32,8 @@ class Buyers(Process):
         if code in {NOT_PREHEATED, ENDED}:
             yield from self._look_up(state, order)
             return
+        if code == SOLD_OUT and self.model.world.is_spread:
+            return  # What one bucket does not have may be in another: see the pair's ``Asking``.
         after = state._replace(redis=redis)
         if code == SOLD_OUT and self.model.world.has_sold_out_memory:
             after = after._replace(remembers_sold_out=True)
