@@ -65,6 +65,11 @@ test-matrix: ## Run the tests on MariaDB and MySQL, Redis and Valkey (root, Debi
 	@bash benchmarks/prepare debootstrap promtool
 	@$(BIN)/python -m benchmarks.matrix $(ARGS)
 
+.PHONY: test-fresh
+test-fresh: ## Run the README's two commands on a bare Debian (root, Debian); ARGS="--only 'make demo'".
+	@bash benchmarks/prepare debootstrap
+	@$(BIN)/python -m benchmarks.fresh $(ARGS)
+
 soak: prepare ## Run the machine of random operations and faults for minutes; SOAK_EXAMPLES=5000.
 	SOAK_EXAMPLES=$${SOAK_EXAMPLES:-2000} $(BIN)/python -m pytest --timeout=0 -k "not control" tests/seckill/test_machine.py \
 		tests/seckill/test_archive_machine.py tests/seckill/test_letter_machine.py $(ARGS)

@@ -27,7 +27,10 @@ class ArchiveRunAdmin(ReadOnlyDeskAdmin):
     @admin.display(description=_("manifest"))
     def what_was_found(self, run: ArchiveRun) -> SafeString:
         """Show counts, digests, units, differences and when each stage was reached."""
-        return format_html("<pre>{}</pre>", json.dumps(run.manifest, indent=2, ensure_ascii=False))
+        reached = run.manifest.get("reached", {})
+        # MySQL keeps the keys of an object in an order of its own.
+        manifest = {**run.manifest, "reached": dict(sorted(reached.items(), key=lambda stage: str(stage[1])))}
+        return format_html("<pre>{}</pre>", json.dumps(manifest, indent=2, ensure_ascii=False))
 
 
 @admin.register(BuyerArchive)

@@ -4,6 +4,9 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from seckill.errors import GateUnavailable
+from seckill.gate.keys import BucketRef
+
 
 class ArchiveStage(models.TextChoices):
     """What of an archive run is done, in this order. Only a copy that came out wrong goes back, to ``DRAINED``."""
@@ -76,3 +79,13 @@ class BuyerArchive(models.Model):
 
     def __str__(self) -> str:
         return f"{self.pool_id} {self.limit_key}: {self.units}"
+
+
+def require_no_archive(bucket: BucketRef) -> None:
+    """Raise ``GateUnavailable`` where the bucket's archive has begun: Redis is told of no return any more.
+
+    The gate is sealed only a step later, and only a step later would say so. The caller holds the bucket's lock,
+    without which no archive begins.
+    """
+    if ArchiveRun.objects.filter(pool_id=bucket.pool_id, bucket_no=bucket.number).exists():
+        raise GateUnavailable("the bucket is being archived")

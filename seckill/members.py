@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from django.db import transaction
 from django.db.models import Sum
 
+from seckill.archive_tables import require_no_archive
 from seckill.conf import LIMITS
 from seckill.decisions import Fate
 from seckill.errors import GateUnavailable
@@ -122,6 +123,7 @@ def look_at(*, bucket: BucketRef, candidates: Candidates) -> Look:
     limit_keys = sorted(candidates.limit_keys)
     with transaction.atomic(durable=True):
         row = lock_bucket(bucket)
+        require_no_archive(bucket)
         books = _read_books(bucket=bucket, candidates=candidates)
         numbers = sorted(candidates.order_numbers | {debt.order_no for debt in books.debts})
         seen = gate_members.look(

@@ -14,6 +14,7 @@ from django.db import transaction
 
 from metrics.definitions import RECONCILIATIONS
 from seckill.adjusting import link_to_adjustments, units_under_way
+from seckill.archive_tables import require_no_archive
 from seckill.audit import Books, audit_bucket
 from seckill.closing import close_what_is_over
 from seckill.conf import LIMITS
@@ -174,6 +175,7 @@ def _compare(bucket: BucketRef) -> BucketReport:
             raise GateUnavailable("the bucket awaits its rebuild")
         if snapshot.is_sealed:
             raise GateUnavailable("the bucket is being archived")
+        require_no_archive(bucket)
         require_all_commits(bucket=bucket, settled_seq=snapshot.settled_seq)
         fates = known_fates(order_numbers=[e.order_no for e in snapshot.entries if isinstance(e, QueueEntry)])
         adjusting = Counter(units_under_way(bucket=bucket, snapshot=snapshot))

@@ -23,9 +23,12 @@ LUA = Path(__file__).parent / "lua"
 # A connection that was quiet for so long may have been closed by the server or by whatever stands between.
 IDLE_SECONDS = 0.2
 
-# Around a script's text: its reply gets one number more, the microseconds the server took for it.
+# Around a script's text: its reply gets one number more, the microseconds the server took for it. From 7.2 on TIME
+# stands still while a script runs; servers since then lend scripts their processor clock. With neither it is 0.
 TIMED = """
+local clock = rawget(_G, 'os')
 local function microseconds()
+  if clock then return math.floor(clock.clock() * 1000000) end
   local time = redis.call('TIME')
   return time[1] * 1000000 + time[2]
 end

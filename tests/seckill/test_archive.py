@@ -86,8 +86,24 @@ def test_everything_has_its_place_afterwards() -> None:
     assert (found["count"], found["units"], found["differing"], found["source"]) == (3, 6, 0, "redis")
     assert (receipts["in_redis"], receipts["in_mysql"], receipts["differing"]) == (3, 3, 0)
     assert receipts["redis_digest"] == receipts["mysql_digest"] != EMPTY_DIGEST
-    assert list(run.manifest["reached"]) == ArchiveStage.values
+    reached = run.manifest["reached"]
+    assert sorted(reached, key=reached.__getitem__) == ArchiveStage.values
     assert not Incident.objects.exists()
+
+
+def test_a_return_between_the_beginning_and_the_seal_is_no_difference() -> None:
+    """Redis is told of no return from the beginning on; whoever reconciles before the seal must not wonder."""
+    shop = open_sale(units=5)
+    (order_no,) = sell(shop, 1)
+    end(shop)
+    begin(sale_id=shop.sale.pk, accepted=Accepted(), now=timezone.now())
+    cancel(order_no)
+    assert give_back() == 1
+    report = reconcile_bucket(bucket=shop.bucket, clock=timezone.now)
+    assert (report.verdict, report.members) == (Verdict.UNAVAILABLE, None)
+    assert not Incident.objects.exists()
+    later(16)
+    assert_archived(shop, sold=0)
 
 
 def test_a_second_archive_is_harmless() -> None:

@@ -21,6 +21,12 @@ NOW = datetime(2026, 6, 18, 10, 0, tzinfo=UTC)
 CHECK_VIOLATED = frozenset({3819, 4025})
 DUPLICATE = 1062
 OUT_OF_RANGE = 1264
+# Rules that no row breaks without breaking another: which of the two is named first, each database decides for itself.
+BROKEN_TOGETHER = {
+    "order_state_known": "order_closed_at_when_closed",
+    "itemadjustment_state_known": "itemadjustment_open_has_number",
+    "reservation_state_known": "reservation_refused_with_reason",
+}
 NO_PARENT = 1452
 UNDERFLOW = 1690
 
@@ -67,7 +73,7 @@ def assert_refused(*, table: type[models.Model], change: dict[str, Any], rule: s
     before = rows.values().get()
     code, message = error_of(lambda: rows.update(**change))
     assert code in codes
-    assert code not in CHECK_VIOLATED or rule in message
+    assert code not in CHECK_VIOLATED or rule in message or BROKEN_TOGETHER.get(rule, rule) in message
     assert rows.values().get() == before
 
 
