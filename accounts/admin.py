@@ -38,6 +38,7 @@ class BlockAdmin(LargeDeskAdmin):
     """
 
     form = BlockForm
+    reason_field = "reason"
     list_display = ["__str__", "reason", "until", "created_by", "created_at"]
     list_select_related = ["account", "created_by"]
     search_fields = ["account__username", "network", "reason"]

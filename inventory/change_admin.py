@@ -71,6 +71,7 @@ class ManualChangeAdmin(LargeDeskAdmin):
     """Requests are added and decided on; nothing about them is ever edited or deleted."""
 
     request_fields: ClassVar[list[str]]
+    reason_field = "reason"
     list_display = ["__str__", "reason", "state", "requested_by", "requested_at", "decided_by", "outcome"]
     list_filter = [InboxFilter, "state"]
     list_select_related = ["requested_by", "decided_by"]

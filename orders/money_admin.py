@@ -25,6 +25,7 @@ from orders.states import PaymentProblem, PaymentState, RefundedUnitsTo, RefundR
 from orders.unwelcome import in_words, refused_honours
 from rest.coloured import coloured
 from rest.desk import DeskAdmin, DeskForm, ReadOnlyDeskAdmin
+from rest.reasons import reason_in, with_reason
 
 CENT = Decimal("0.01")
 
@@ -40,10 +41,12 @@ class RefundForm(DeskForm):
     note = forms.CharField(label=_("note"), max_length=200)
 
 
-def _try(*, request: HttpRequest, site: DeskAdmin, action: Callable[[], object], row: Model, what: str) -> bool:
+def _try(
+    *, request: HttpRequest, site: DeskAdmin, action: Callable[[], object], row: Model, what: str, reason: str
+) -> bool:
     name = row.reference if isinstance(row, Refund) else str(row)
     try:
-        with site.recorded(request, row, what, request.POST.get("note", "").strip()):
+        with site.recorded(request, row, what, reason):
             action()
     except OrderError as error:
         site.message_user(request, f"{name}: {error}", messages.ERROR)
@@ -127,14 +130,16 @@ class PaymentAdmin(ReadOnlyDeskAdmin):
         left = payment.amount - payment.refunding
         may_honour = payment.problem == PaymentProblem.CLOSED_ORDER and self.has_honour_permission(request)
         may_honour = may_honour and payment.state == PaymentState.REFUND_DUE
-        if may_honour and "honour" in request.POST:
+        is_honoured = may_honour and "honour" in request.POST
+        if is_honoured and reason_in(request):
             self._honour(request, payment)
             return redirect("admin:orders_payment_change", payment_id)
-        form = RefundForm(request.POST or None, initial={"amount": left})
+        form = RefundForm(None if is_honoured else request.POST or None, initial={"amount": left})
         if request.method == "POST" and form.is_valid():
             wanted = _request_of(form=form, payment=payment, actor_id=request.user.pk)
             action = partial(request_refund, request=wanted, now=timezone.now())
-            if _try(request=request, site=self, action=action, row=payment, what="orders.refund"):
+            note = form.cleaned_data["note"]
+            if _try(request=request, site=self, action=action, row=payment, what="orders.refund", reason=note):
                 return redirect("admin:orders_payment_change", payment_id)
         context = {
             **self.admin_site.each_context(request),
@@ -149,6 +154,7 @@ class PaymentAdmin(ReadOnlyDeskAdmin):
         return TemplateResponse(request, "admin/refund.html", context)
 
     @admin.action(description=_("Refund the selected payments that pay no order"), permissions=["refund"])
+    @with_reason
     def refund_in_full(self, request: HttpRequest, payments: QuerySet[Payment]) -> None:
         """Give back all that is left of money that is unwelcome; what pays an order is asked about one by one."""
         for payment in payments.order_by("pk"):
@@ -164,9 +170,12 @@ class PaymentAdmin(ReadOnlyDeskAdmin):
                 actor_id=request.user.pk,
             )
             action = partial(request_refund, request=wanted, now=timezone.now())
-            _try(request=request, site=self, action=action, row=payment, what="orders.refund")
+            _try(
+                request=request, site=self, action=action, row=payment, what="orders.refund", reason=reason_in(request)
+            )
 
     @admin.action(description=_("Honour the selected payments: take a unit again"), permissions=["honour"])
+    @with_reason
     def honour(self, request: HttpRequest, payments: QuerySet[Payment]) -> None:
         """Have a unit taken again for money of closed orders, if one is left."""
         for payment in payments.order_by("pk"):
@@ -174,7 +183,7 @@ class PaymentAdmin(ReadOnlyDeskAdmin):
 
     def _honour(self, request: HttpRequest, payment: Payment) -> None:
         action = partial(request_honour, payment_id=payment.pk, actor_id=request.user.pk, now=timezone.now())
-        _try(request=request, site=self, action=action, row=payment, what="orders.honour")
+        _try(request=request, site=self, action=action, row=payment, what="orders.honour", reason=reason_in(request))
 
 
 @admin.register(Refund)
@@ -194,6 +203,7 @@ class RefundAdmin(ReadOnlyDeskAdmin):
         return request.user.has_perm("orders.refund_payment")
 
     @admin.action(description=_("Ask again for the selected refunds that have failed"), permissions=["refund"])
+    @with_reason
     def ask_again(self, request: HttpRequest, refunds: QuerySet[Refund]) -> None:
         """Request the same amounts again; units that came back with the first do not come back again."""
         for refund in refunds.filter(state=RefundState.FAILED).order_by("pk"):
@@ -206,7 +216,14 @@ class RefundAdmin(ReadOnlyDeskAdmin):
                 replaces_id=refund.pk,
             )
             action = partial(request_refund, request=wanted, now=timezone.now())
-            _try(request=request, site=self, action=action, row=refund, what="orders.refund_again")
+            _try(
+                request=request,
+                site=self,
+                action=action,
+                row=refund,
+                what="orders.refund_again",
+                reason=reason_in(request),
+            )
 
 
 @admin.register(Honour)

@@ -13,10 +13,11 @@ from csp.decorators import csp_update
 from django import forms
 from django.contrib import admin
 from django.contrib.admin import AdminSite
+from django.contrib.admin.utils import flatten_fieldsets
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Model, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -28,6 +29,7 @@ from actions.log import Facts, deed_on, differences, facts, record, recorded, se
 from actions.models import ActionEntry
 from rest.actors import who_of
 from rest.large_lists import BoundedList, LargeList
+from rest.reasons import WHY, asking_why, delete_with_reason, reason_in, say_why
 
 if TYPE_CHECKING:
     Page = admin.ModelAdmin[Any]
@@ -46,6 +48,10 @@ for_the_desk = csp_update({"script-src": ["'unsafe-eval'"], "style-src": ["'unsa
 class DeskSite(Site):
     """The admin, with its own policy for scripts and styles on each of its pages."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.add_action(delete_with_reason, "delete_selected")
+
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:  # noqa: FBT001, FBT002  Django's signature
         """Make a page of the desk of a view: for staff, under the desk's policy."""
         return for_the_desk(super().admin_view(view, cacheable))
@@ -58,13 +64,31 @@ class DeskSite(Site):
 
 
 class DeskAdmin(BoundedList, Page):
-    """Base of the pages whose rows people edit; of tables that stay small. Each edit is told in the action log.
+    """Base of the pages whose rows people edit; of tables that stay small. The action log tells each edit, and why.
 
     The admin logs inside the transaction that saves, so both are there or neither.
     """
 
     list_filter_sheet = False
     warn_unsaved_form = True
+    # A table with a column for the reason names it here, and its form asks no second time.
+    reason_field = WHY
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:  # noqa: FBT001, FBT002  Django's
+        """Ask why whoever may change a row that is there."""
+        if self._asks_why(request, obj):
+            kwargs["form"] = asking_why(kwargs.get("form", self.form))
+        return super().get_form(request, obj, change=change, **kwargs)
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Put that question last."""
+        fieldsets = super().get_fieldsets(request, obj)
+        if not self._asks_why(request, obj) or WHY in flatten_fieldsets(fieldsets):
+            return fieldsets
+        return [*fieldsets, (None, {"fields": (WHY,)})]
+
+    def _asks_why(self, request: HttpRequest, obj: Any) -> bool:
+        return obj is not None and self.reason_field == WHY and self.has_change_permission(request, obj)
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         """Remember what a row was before a form changes it."""
@@ -91,6 +115,15 @@ class DeskAdmin(BoundedList, Page):
         """Tell, inside the transaction that deletes them."""
         for row in rows:
             self._tell(request, row, "delete", "", before=facts(row), after={})
+
+    def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
+        """Delete a row once it was said why."""
+        if request.method == "POST" and not reason_in(request, field=WHY):
+            if not self.has_delete_permission(request, self.get_object(request, object_id)):
+                raise PermissionDenied
+            say_why(self, request)
+            return HttpResponseRedirect(request.get_full_path())
+        return super().delete_view(request, object_id, extra_context)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         """Tell what is deleted, and delete it: both or neither."""
@@ -122,9 +155,8 @@ class DeskAdmin(BoundedList, Page):
         return recorded(deed=deed, see=seen(row), clock=timezone.now)
 
     def _tell(self, request: HttpRequest, row: Model, verb: str, message: Any, *, before: Facts, after: Facts) -> None:
-        deed = deed_on(
-            row, by=who_of(request), what=f"{self.opts.app_label}.{verb}", reason=request.POST.get("why", "").strip()
-        )
+        reason = reason_in(request, field=WHY) or reason_in(request, field=self.reason_field)
+        deed = deed_on(row, by=who_of(request), what=f"{self.opts.app_label}.{verb}", reason=reason)
         words = message if isinstance(message, str) else json.dumps(message, ensure_ascii=False, default=str)
         record(deed=deed, now=timezone.now(), before=before, after=after, note=words)
 

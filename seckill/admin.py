@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy as _
 
 import seckill.archive_admin  # noqa: F401  pages in a file of their own
 from rest.desk import DeskAdmin, DeskInline, ReadOnlyDeskAdmin
+from rest.reasons import reason_in, with_reason
 from seckill import alert_admin, change_admin, incident_admin, letter_admin  # noqa: F401  they register their pages
 from seckill.changeable import EDITABLE
 from seckill.checked_forms import CheckedItemForm, CheckedPoolForm, CheckedSaleForm, item_fields
@@ -218,6 +219,7 @@ class SaleItemAdmin(FixedAfterPreheatAdmin):
         return format_html('<a href="{}">{}</a>', reverse("desk_audit_item", args=[item.pk]), _("Show"))
 
     @admin.action(description=_("Preheat the sale of the selected items"), permissions=["change"])
+    @with_reason
     def preheat(self, request: HttpRequest, items: QuerySet[SaleItem]) -> None:
         """Bring the sales of the selected items into Redis."""
         for sale_id in sorted(set(items.values_list("pool__sale_id", flat=True))):
@@ -225,6 +227,7 @@ class SaleItemAdmin(FixedAfterPreheatAdmin):
             self._try(request, act, f"sale {sale_id}", FlashSale.objects.get(pk=sale_id), "preheat")
 
     @admin.action(description=_("Withdraw the sale of the selected items"), permissions=["change"])
+    @with_reason
     def withdraw(self, request: HttpRequest, items: QuerySet[SaleItem]) -> None:
         """Make the sales of the selected items drafts again, if nobody has reserved anything in them."""
         for sale_id in sorted(set(items.values_list("pool__sale_id", flat=True))):
@@ -232,12 +235,14 @@ class SaleItemAdmin(FixedAfterPreheatAdmin):
             self._try(request, act, f"sale {sale_id}", FlashSale.objects.get(pk=sale_id), "withdraw")
 
     @admin.action(description=_("Pause the selected items"), permissions=["change"])
+    @with_reason
     def pause(self, request: HttpRequest, items: QuerySet[SaleItem]) -> None:
         """Refuse new reservations of the selected items."""
         for item in items:
             self._try(request, partial(pause_item, item_id=item.pk), str(item), item, "pause")
 
     @admin.action(description=_("Resume the selected items"), permissions=["change"])
+    @with_reason
     def resume(self, request: HttpRequest, items: QuerySet[SaleItem]) -> None:
         """Let the selected items be bought again."""
         for item in items:
@@ -245,7 +250,7 @@ class SaleItemAdmin(FixedAfterPreheatAdmin):
 
     def _try(self, request: HttpRequest, action: Callable[[], None], name: str, row: Model, what: str) -> None:
         try:
-            with self.recorded(request, row, f"seckill.{what}"):
+            with self.recorded(request, row, f"seckill.{what}", reason_in(request)):
                 action()
         except SeckillError as error:
             self.message_user(request, f"{name}: {str(error) or type(error).__name__}", messages.ERROR)

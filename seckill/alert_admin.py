@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from rest.desk import ReadOnlyDeskAdmin
+from rest.reasons import reason_in, with_reason
 from seckill.alert_tables import Alert, AlertDelivery
 from seckill.alerts import resend
 
@@ -41,11 +42,12 @@ class AlertDeliveryAdmin(ReadOnlyDeskAdmin):
         return request.user.has_perm("seckill.resend_alertdelivery")
 
     @admin.action(description=_("Send again what was given up"), permissions=["resend"])
+    @with_reason
     def send_again(self, request: HttpRequest, deliveries: QuerySet[AlertDelivery]) -> None:
         """Begin anew with the selected deliveries that were given up."""
         with ExitStack() as log:
             for delivery in deliveries:
-                log.enter_context(self.recorded(request, delivery, "seckill.resend"))
+                log.enter_context(self.recorded(request, delivery, "seckill.resend", reason_in(request)))
             number = resend(delivery_ids=[delivery.pk for delivery in deliveries], now=timezone.now())
         words = ngettext("%d delivery will be tried again", "%d deliveries will be tried again", number)
         self.message_user(request, words % number, messages.SUCCESS)

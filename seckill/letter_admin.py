@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from rest.coloured import coloured
 from rest.desk import DeskForm, ReadOnlyDeskAdmin
 from rest.filters import FirstUnlessAsked
+from rest.reasons import asks_itself, reason_in
 from seckill.advice import advice_for
 from seckill.dead_letters import DEAD_LETTER
 from seckill.errors import DecisionRefused, GateUnavailable
@@ -139,11 +140,13 @@ class DeadLetterAdmin(ReadOnlyDeskAdmin):
         return TemplateResponse(request, "admin/seckill/decide_letter.html", context)
 
     @admin.action(description=_("Replay the selected dead letters"), permissions=["decide"])
+    @asks_itself
     def replay(self, request: HttpRequest, letters: QuerySet[DeadLetter]) -> HttpResponse | None:
         """Put the selected reservations back into the queue, after a confirmation."""
         return self._decide(request, letters, Decision.REPLAY)
 
     @admin.action(description=_("Refuse the selected dead letters"), permissions=["decide"])
+    @asks_itself
     def refuse(self, request: HttpRequest, letters: QuerySet[DeadLetter]) -> HttpResponse | None:
         """Close the order numbers of the selected reservations, after a confirmation."""
         return self._decide(request, letters, Decision.REFUSE)
@@ -151,7 +154,7 @@ class DeadLetterAdmin(ReadOnlyDeskAdmin):
     def _decide(
         self, request: HttpRequest, letters: QuerySet[DeadLetter], decision: DeadLetter.Decision
     ) -> HttpResponse | None:
-        reason = request.POST.get("reason", "").strip()
+        reason = reason_in(request)
         if not reason:
             return self._ask(request, letters, decision)
         for letter in letters.order_by("pk"):

@@ -104,6 +104,9 @@ def test_who_is_in_which_group_is_told_and_no_password(operator: Client) -> None
     page = f"/admin/auth/user/{person.pk}/change/"
     form: dict[str, Any] = {"username": "person", "is_active": "on", "groups": [group.pk]}
     form |= {"date_joined_0": "2026-01-01", "date_joined_1": "00:00:00", "last_login_0": "", "last_login_1": ""}
+    assert operator.post(page, form).status_code == 200
+    assert not ActionEntry.objects.exists()
+    form["why"] = "the new colleague"
     assert operator.post(page, form).status_code == 302
     entry = ActionEntry.objects.get()
     assert (entry.before["groups"], entry.after["groups"]) == ([], [group.pk])
@@ -112,7 +115,9 @@ def test_who_is_in_which_group_is_told_and_no_password(operator: Client) -> None
 
 def test_what_reaches_redis_is_told_before_and_after(operator: Client) -> None:
     item = open_sale().item
-    operator.post("/admin/seckill/saleitem/", {"action": "pause", "_selected_action": [item.pk]})
+    operator.post(
+        "/admin/seckill/saleitem/", {"action": "pause", "_selected_action": [item.pk], "reason": "wrong picture"}
+    )
     assert rows("what", "key", "stage") == [
         ("seckill.pause", str(item.pk), "BEGUN"),
         ("seckill.pause", str(item.pk), "DONE"),
@@ -154,7 +159,7 @@ def test_a_deletion_that_is_refused_is_not_told(operator: Client) -> None:
     """The sale was preheated meanwhile: neither the row nor its deletion is there."""
     shop = make_sale()
     SaleItem.objects.update(is_paused=False)
-    request = {"action": "delete_selected", "_selected_action": [shop.sale.pk], "post": "yes"}
+    request = {"action": "delete_selected", "_selected_action": [shop.sale.pk], "post": "yes", "why": "old"}
     FlashSale.objects.update(state="PREHEATED")
     operator.post("/admin/seckill/flashsale/", request)
     assert FlashSale.objects.count() == 1

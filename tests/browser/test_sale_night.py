@@ -172,7 +172,10 @@ def look_on(visitor: Visitor, shop: Shop) -> None:
     for path in readable(shop):
         assert client.get(path).status_code == 200, path
     for path in writable(shop):
-        assert client.post(path, {"reason": "because", "post": "yes", "decision": "approve"}).status_code == 403, path
+        assert (
+            client.post(path, {"reason": "because", "why": "because", "post": "yes", "decision": "approve"}).status_code
+            == 403
+        ), path
     try_actions_of_lists(client)
     assert everything() == before
     for name, path in (
@@ -229,7 +232,7 @@ def try_actions_of_lists(client: Client) -> None:
     """Post the actions of lists too, which are no addresses of their own; they are not offered, so nothing is done."""
     for name, key in rows():
         for action in ("delete_selected", "preheat", "withdraw", "pause", "resume", "refund_in_full", "honour"):
-            data = {"action": action, "_selected_action": [key], "post": "yes"}
+            data = {"action": action, "_selected_action": [key], "post": "yes", "why": "just so", "reason": "just so"}
             assert client.post(reverse(f"{name}_changelist"), data).status_code < 500
 
 

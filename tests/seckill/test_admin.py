@@ -80,7 +80,7 @@ def page(model: type[models.Model], action: str, *args: object) -> str:
 
 def act(client: Client, action: str, items: Sequence[SaleItem]) -> list[tuple[str, str]]:
     """Run an action on items; return the messages the operator sees, each with its kind."""
-    data = {"action": action, "_selected_action": [item.pk for item in items]}
+    data = {"action": action, "_selected_action": [item.pk for item in items], "reason": "as agreed"}
     response = client.post(page(SaleItem, "changelist"), data, follow=True)
     assert response.status_code == 200
     return [(message.level_tag, message.message) for message in response.context["messages"]]
@@ -126,8 +126,11 @@ def test_what_services_write_nobody_edits(operator: Client, model: type[models.M
     before = list(model._default_manager.values())
     assert operator.post(page(model, "add"), {}).status_code == 403
     assert operator.post(page(model, "change", row.pk), {}).status_code == 403
-    assert operator.post(page(model, "delete", row.pk), {"post": "yes"}).status_code == 403
-    operator.post(page(model, "changelist"), {"action": "delete_selected", "_selected_action": row.pk, "post": "yes"})
+    assert operator.post(page(model, "delete", row.pk), {"post": "yes", "why": "old"}).status_code == 403
+    operator.post(
+        page(model, "changelist"),
+        {"action": "delete_selected", "_selected_action": row.pk, "post": "yes", "why": "old"},
+    )
     assert list(model._default_manager.values()) == before
 
 
@@ -216,7 +219,7 @@ def test_whoever_has_no_permission_is_refused() -> None:
 
 
 def request_of(action: str, shop: Shop) -> dict[str, object]:
-    return {"action": action, "_selected_action": [shop.item.pk]}
+    return {"action": action, "_selected_action": [shop.item.pk], "reason": "as agreed"}
 
 
 @pytest.mark.parametrize("action", ["preheat", "pause", "resume"])

@@ -22,6 +22,7 @@ from tests.support.state import dump
 from tests.support.threads import run_together
 
 FIXED = (FlashSale, SalePool, SaleItem)
+WHY = {"why": "a slip of the pen"}
 
 
 @pytest.fixture
@@ -66,8 +67,8 @@ def test_a_form_opened_before_preheat_is_refused_after_it(operator: Client, tabl
     buy(make_tickets(shop, 1)[0])
     before, in_redis = everything(), dump(shop.bucket)
     changed = {"name": "x", "units": "99", "price": "1.00", "limit_per_buyer": "9"}
-    assert operator.post(page(row), form | changed).status_code == 403
-    assert operator.post(page(row, "delete"), {"post": "yes"}).status_code == 403
+    assert operator.post(page(row), form | changed | WHY).status_code == 403
+    assert operator.post(page(row, "delete"), {"post": "yes", "why": "old"}).status_code == 403
     assert (everything(), dump(shop.bucket)) == (before, in_redis)
 
 
@@ -77,7 +78,7 @@ def test_a_preheated_sale_is_not_deleted_from_the_list(operator: Client, table: 
     row = row_of(shop, table)
     before = everything()
     path = reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_changelist")
-    operator.post(path, {"action": "delete_selected", "_selected_action": [row.pk], "post": "yes"})
+    operator.post(path, {"action": "delete_selected", "_selected_action": [row.pk], "post": "yes", "why": "old"})
     assert everything() == before
 
 
@@ -86,7 +87,7 @@ def test_a_draft_is_edited(operator: Client) -> None:
     shop = make_sale(units=10)
     for row, change in ((shop.sale, {"name": "n"}), (shop.pool, {"limit_per_buyer": "3"}), (shop.item, {"units": "7"})):
         form = fields_of(operator.get(page(row)).content)
-        assert operator.post(page(row), form | change).status_code == 302
+        assert operator.post(page(row), form | change | WHY).status_code == 302
     assert FlashSale.objects.get().name == "n"
     assert (SalePool.objects.get().limit_per_buyer, SaleItem.objects.get().units) == (3, 7)
 
@@ -117,7 +118,7 @@ def test_wrong_numbers_are_refused_by_the_form(operator: Client) -> None:
     form = fields_of(operator.get(page(shop.item)).content)
     before = everything()
     for name, value in (("units", "0"), ("units", "-1"), ("units", "1.5"), ("units", "9" * 11), ("price", "-0.01")):
-        response = operator.post(page(shop.item), form | {name: value})
+        response = operator.post(page(shop.item), form | {name: value} | WHY)
         assert response.status_code == 200, value
         assert list(response.context["adminform"].form.errors) == [name], value
     assert everything() == before
@@ -127,7 +128,7 @@ def test_a_window_that_ends_before_it_begins_is_refused_by_the_form(operator: Cl
     shop = make_sale()
     form = fields_of(operator.get(page(shop.sale)).content)
     before = everything()
-    response = operator.post(page(shop.sale), form | {"closes_at_0": "2020-01-01"})
+    response = operator.post(page(shop.sale), form | {"closes_at_0": "2020-01-01"} | WHY)
     assert response.status_code == 200
     assert list(response.context["adminform"].form.errors) == ["closes_at"]
     assert everything() == before
@@ -142,7 +143,7 @@ def test_a_title_saved_late_leaves_the_stock_alone(operator: Client, table: type
     form = fields_of(operator.get(page(row)).content)
     preheat_sale(sale_id=shop.sale.pk, clock=timezone.now)
     numbers, ledger = Stock.objects.values().get(), list(StockMovement.objects.values())
-    assert operator.post(page(row), form | {"name": "another"}).status_code == 302
+    assert operator.post(page(row), form | {"name": "another"} | WHY).status_code == 302
     assert table._default_manager.values().get()["name"] == "another"
     assert numbers["on_hand"] == 70
     assert (Stock.objects.values().get(), list(StockMovement.objects.values())) == (numbers, ledger)
@@ -167,7 +168,7 @@ def test_nothing_is_moved_into_a_preheated_sale(operator: Client, table: type[mo
     row = row_of(draft, table)
     form = fields_of(operator.get(page(row)).content)
     before = everything()
-    answer = operator.post(page(row), form | {parent: str(getattr(running, parent).pk)})
+    answer = operator.post(page(row), form | {parent: str(getattr(running, parent).pk)} | WHY)
     assert everything() == before
     assert answer.status_code in {200, 403}
 
@@ -209,7 +210,7 @@ def test_a_form_saved_while_the_sale_is_preheated(
 
     pre_save.connect(preheat_once, sender=table)
     try:
-        operator.post(page(row), form | change)
+        operator.post(page(row), form | change | WHY)
     finally:
         pre_save.disconnect(preheat_once, sender=table)
     assert has_begun.is_set()

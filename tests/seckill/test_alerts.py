@@ -238,7 +238,7 @@ def test_after_ten_attempts_it_is_given_up_for_all_to_see(
     user = User.objects.create_user("employee", is_staff=True)
     user.user_permissions.set(Permission.objects.filter(codename__in=["view_alertdelivery"]))
     client.force_login(user)
-    data = {"action": "send_again", "_selected_action": [row.pk]}
+    data = {"action": "send_again", "_selected_action": [row.pk], "reason": "mail is back"}
     page = reverse("admin:seckill_alertdelivery_changelist")
     client.post(page, data)
     assert AlertDelivery.objects.get(pk=row.pk).state == "GIVEN_UP"

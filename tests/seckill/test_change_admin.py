@@ -94,7 +94,11 @@ def test_a_sale_is_withdrawn_on_request_and_a_bought_one_is_not() -> None:
     buy(make_ticket(bought))
     owner = browser(User.objects.create_superuser("owner"))
     items = [untouched.item.pk, bought.item.pk]
-    page = owner.post(url(SaleItem, "changelist"), {"action": "withdraw", "_selected_action": items}, follow=True)
+    page = owner.post(
+        url(SaleItem, "changelist"),
+        {"action": "withdraw", "_selected_action": items, "reason": "the price is wrong"},
+        follow=True,
+    )
     told = [(message.level_tag, message.message) for message in page.context["messages"]]
     assert told == [
         ("success", f"sale {untouched.sale.pk}: done"),

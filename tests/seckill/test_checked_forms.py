@@ -44,6 +44,7 @@ def change(client: Client, row: FlashSale | SalePool | SaleItem, **changed: str)
     """Change a row on its page as a browser does; return what the page says then."""
     data = {
         **fields_of(client.get(address(row)).content),
+        "why": "a slip of the pen",
         **{key.replace("__", "-"): to for key, to in changed.items()},
     }
     return words(client.post(address(row), data, follow=True))

@@ -25,9 +25,10 @@ class _Fields(HTMLParser):
             self.values[self._open] = value
         elif tag in {"select", "textarea"}:
             self._open = name
-            self.values[name] = ""
+            if "multiple" not in told:
+                self.values[name] = ""
         elif tag == "input" and name and told.get("type") not in BUTTONS and _is_on(told):
-            self.values[name] = value
+            self.values[name] = told.get("value", "on" if told.get("type") == "checkbox" else "")
 
     def handle_endtag(self, tag: str) -> None:
         if tag in {"select", "textarea"}:
