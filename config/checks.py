@@ -13,6 +13,7 @@ from django.core import checks
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, connection
 
+from config.durable_checks import check_durability
 from seckill.errors import GateUnavailable
 from seckill.gate.server import ServerFacts, server_facts
 
@@ -198,7 +199,11 @@ def check_own_names(app_configs: object, **_kwargs: Any) -> list[checks.CheckMes
 
 def require_sound_servers() -> None:
     """Log warnings and raise ``ImproperlyConfigured`` for errors of the checks above, unless DEBUG is on."""
-    messages = [*check_stock_redis(databases=["default"]), *check_database(databases=["default"])]
+    messages = [
+        *check_stock_redis(databases=["default"]),
+        *check_durability(databases=["default"]),
+        *check_database(databases=["default"]),
+    ]
     for message in messages:
         logger.warning("start-up check: %s", message)
     errors = [str(message) for message in messages if message.level >= checks.ERROR]

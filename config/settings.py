@@ -146,6 +146,12 @@ CACHES = {
     },
 }
 
+# Durable mode, see docs/operations.md: the stock Redis syncs each write before it answers, which it is asked for at the
+# start; and so many replicas have a purchase before its buyer is told, or he is asked to repeat.
+DURABLE = env.bool("DURABLE", default=False)
+DURABLE_REPLICAS = env.int("DURABLE_REPLICAS", default=0) if DURABLE else 0
+DURABLE_WAIT_MS = env.int("DURABLE_WAIT_MS", default=200)
+
 SESSION_ENGINE = "config.session_store"
 SESSION_CACHE_ALIAS = "default"
 

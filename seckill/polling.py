@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from orders.selectors import OrderView, order_by_number
 from seckill.errors import GateUnavailable, NotPreheated, UnknownOrder
-from seckill.gate import gate
+from seckill.gate import durable
 from seckill.gate.receipts import Receipt, ReceiptState
 from seckill.models import FlashSale, Reservation, Ticket
 from seckill.order_numbers import bucket_of
@@ -56,7 +56,7 @@ def purchase_status(*, order_no: str, buyer_id: int) -> PurchaseStatus:
     is_gate_readable = True
     receipt: Receipt | None = None
     try:
-        receipt = gate.look_up(bucket=bucket_of(order_no), order_no=order_no)
+        receipt = durable.receipt_to_tell(bucket=bucket_of(order_no), order_no=order_no)
     except NotPreheated:
         is_gate_readable = not _is_on_sale(order_no)
     except GateUnavailable:

@@ -26,7 +26,7 @@ from seckill.errors import (
     SoldOut,
     TicketExpired,
 )
-from seckill.gate import gate
+from seckill.gate import durable, gate
 from seckill.gate.codes import ReserveCode
 from seckill.gate.gate import ReserveReply
 from seckill.gate.keys import BucketRef
@@ -77,7 +77,7 @@ def _accepted_before(*, claims: TicketClaims, quantity: int) -> Accepted:
     Raises ``Paused``, ``Conflict`` and ``GateUnavailable``.
     """
     try:
-        receipt = gate.look_up(bucket=bucket_of(claims.order_no), order_no=claims.order_no)
+        receipt = durable.receipt_to_tell(bucket=bucket_of(claims.order_no), order_no=claims.order_no)
     except NotPreheated as error:
         raise Paused from error
     if receipt is None:
@@ -111,6 +111,7 @@ def reserve(*, claims: TicketClaims, quantity: int) -> Accepted:
         wakeups.request(bucket)
     stages.mark(Stage.PUBLISH)
     if reply.code in {ReserveCode.RESERVED, ReserveCode.ALREADY_YOURS}:
+        durable.await_replicas(bucket=bucket, has_written=reply.code is ReserveCode.RESERVED)
         return Accepted(order_no=claims.order_no)
     if reply.code in {ReserveCode.NOT_PREHEATED, ReserveCode.ENDED} and _is_known(claims=claims, quantity=quantity):
         return Accepted(order_no=claims.order_no)

@@ -25,7 +25,9 @@ def examine_stock_redis() -> Iterator[Finding]:
     """Everything that INFO and CONFIG say about the server that decides."""
     url = settings.CACHES["stock"]["LOCATION"]
     info = server_info(url)
-    yield ok(STOCK, f"Redis {info.get('redis_version', 'of an untold version')} answers")
+    # Valkey also tells the version of the Redis that it is compatible with.
+    name = "Valkey" if "valkey_version" in info else "Redis"
+    yield ok(STOCK, f"{name} {info.get(f'{name.lower()}_version', 'of an untold version')} answers")
     yield from _can_it_write(info)
     yield from _does_it_keep(info, server_options(url, "appendfsync", "save"))
     yield _memory(STOCK, info)

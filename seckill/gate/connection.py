@@ -80,6 +80,24 @@ def _exchange(connection: Any, command: tuple[Any, ...]) -> Any:
     return connection.read_response()
 
 
+def on_the_same_connection(*command: str | int) -> Any:
+    """Send a command on the connection that this thread's last script went out on, and on no other.
+
+    Raises ``GateUnavailable`` when it is lost, or for whatever is not an answer.
+    """
+    connection = _own.connection
+    if connection is None or not connection.is_connected:
+        raise GateUnavailable(f"{command[0]}: the connection is lost")
+    try:
+        try:
+            return _exchange(connection, command)
+        except BaseException:
+            connection.disconnect()
+            raise
+    except RedisError as error:
+        raise GateUnavailable(f"{command[0]}: {error}") from error
+
+
 class _Own(threading.local):
     """This thread's connection, once it has one, and when it was last used."""
 

@@ -20,6 +20,7 @@ from config.checks import (
     check_stock_redis,
     require_sound_servers,
 )
+from config.durable_checks import check_durability
 from seckill.errors import GateUnavailable
 from seckill.gate import gate, server
 from seckill.gate.connection import raw_client
@@ -37,7 +38,7 @@ def set_option() -> Iterator[Setter]:
     before: dict[str, str] = {}
 
     def set_one(name: str, value: str) -> None:
-        before[name] = client.config_get(name)[name]
+        before.setdefault(name, client.config_get(name)[name])
         client.config_set(name, value)
 
     yield set_one
@@ -287,3 +288,37 @@ def test_links_lead_to_the_shop(settings: Settings) -> None:
     assert check_own_names(None) == []
     settings.PUBLIC_URL, settings.ALLOWED_HOSTS = "http://127.0.0.1:8000", ["*"]
     assert [message.id for message in check_own_names(None)] == ["accounts.E001", "orders.E002"]
+
+
+SOUND = {"appendfsync": "always", "no-appendfsync-on-rewrite": "no", "min-replicas-to-write": "1"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "wait_ms", "found"),
+    [
+        ("appendfsync", "always", 200, []),
+        ("appendfsync", "everysec", 200, ["seckill.E008"]),
+        ("no-appendfsync-on-rewrite", "yes", 200, ["seckill.E009"]),
+        ("min-replicas-to-write", "0", 200, ["seckill.E010"]),
+        ("appendfsync", "always", 1_000, ["seckill.E011"]),
+    ],
+)
+def test_durable_mode_wants_a_server_that_is(
+    settings: Settings, set_option: Setter, name: str, value: str, wait_ms: int, found: list[str]
+) -> None:
+    for option, sound in SOUND.items():
+        set_option(option, sound)
+    set_option(name, value)
+    assert check_durability(databases=ALL) == []
+    settings.DURABLE, settings.DURABLE_REPLICAS, settings.DURABLE_WAIT_MS = True, 1, wait_ms
+    assert [message.id for message in check_durability(databases=ALL)] == found
+
+
+def test_durable_mode_where_the_server_tells_nothing(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.DURABLE = True
+    monkeypatch.setattr("config.durable_checks.server_options", lambda *_: {})
+    assert [message.id for message in check_durability(databases=ALL)] == ["seckill.W004"]
+    monkeypatch.undo()
+    point(settings, "stock", NOWHERE)
+    assert [message.id for message in check_durability(databases=ALL)] == ["seckill.W001"]
+    assert check_durability(databases=None) == []
