@@ -26,7 +26,7 @@ from seckill.change_tables import Counterpart, ItemAdjustment, WindowChange
 from seckill.errors import UnknownSale
 from seckill.followup import try_to_apply
 from seckill.models import FlashSale
-from seckill.operators_api import OperatorView
+from seckill.operators_api import OperatorView, WhyInput
 from seckill.windows import apply_window_change
 from seckill.withdrawing import withdraw_sale
 
@@ -194,6 +194,7 @@ class WithdrawView(OperatorView):
     """``POST /operators/sales/{id}/withdraw/``."""
 
     @documented(
+        takes=WhyInput,
         answers={200: WithdrawOutput},
         raises=(errors.UnknownSale, errors.SaleNotReady, errors.GateUnavailable, errors.RebuildRefused),
         tag="operators",

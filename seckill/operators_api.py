@@ -6,11 +6,14 @@ from typing import Any, ClassVar
 
 from django.utils import timezone
 from rest_framework import serializers
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from actions.models import REASON_LENGTH_MAX
 from rest.answers import private
 from rest.documents import documented
+from rest.fields import TextField
 from rest.permissions import StaffWith
 from rest.recorded import RecordedView
 from seckill import errors
@@ -25,6 +28,12 @@ from seckill.stock_audit import BucketBooks, audit_item
 
 CHANGE = ("seckill.change_saleitem",)
 VIEW = ("seckill.view_saleitem",)
+
+
+class WhyInput(serializers.Serializer[None]):
+    """Why, for the action log; a program that does what was decided elsewhere may leave it out."""
+
+    reason = TextField(required=False, allow_blank=True, max_length=REASON_LENGTH_MAX)
 
 
 class PreheatOutput(serializers.Serializer[None]):
@@ -104,11 +113,18 @@ class OperatorView(RecordedView):
     permission_classes = (StaffWith,)
     needs: ClassVar[tuple[str, ...]] = CHANGE
 
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Refuse a reason that is none, before anything is done."""
+        super().initial(request, *args, **kwargs)
+        if request.method not in SAFE_METHODS:
+            WhyInput(data=request.data).is_valid(raise_exception=True)
+
 
 class PreheatView(OperatorView):
     """``POST /operators/sales/{id}/preheat/``."""
 
     @documented(
+        takes=WhyInput,
         answers={200: PreheatOutput, 202: PreheatOutput},
         raises=(errors.UnknownSale, errors.SaleNotReady),
         tag="operators",
@@ -125,6 +141,7 @@ class PauseView(OperatorView):
     """``POST /operators/items/{id}/pause/``."""
 
     @documented(
+        takes=WhyInput,
         answers={200: PauseOutput, 202: PauseOutput},
         raises=(errors.UnknownItem, errors.SaleNotReady),
         tag="operators",
@@ -140,6 +157,7 @@ class ResumeView(OperatorView):
     """``POST /operators/items/{id}/resume/``."""
 
     @documented(
+        takes=WhyInput,
         answers={200: PauseOutput, 202: PauseOutput},
         raises=(errors.UnknownItem, errors.SaleNotReady),
         tag="operators",
@@ -168,6 +186,7 @@ class ReconcileView(OperatorView):
     """``POST /operators/pools/{id}/reconcile/``."""
 
     @documented(
+        takes=WhyInput,
         answers={200: ReconcileOutput},
         raises=(errors.UnknownPool, errors.SettlementError, errors.GateUnavailable),
         tag="operators",

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from django.db import transaction
 
+from actions.log import Who, deed_on, facts, record
 from seckill.errors import SaleNotReady
 from seckill.models import FlashSale, SaleItem, SalePool
 from seckill.plan_checks import Weight, check_plan
@@ -23,8 +24,8 @@ class SaleDetails:
     max_queue: int = 20_000
 
 
-def create_sale(*, plan: SalePlan, details: SaleDetails, now: datetime) -> int:
-    """Write a draft with its pools and items, all or nothing; return it.
+def create_sale(*, plan: SalePlan, details: SaleDetails, by: Who, now: datetime) -> int:
+    """Write a draft with its pools and items and its row of the action log, all or nothing; return it.
 
     Raises ``SaleNotReady`` for a plan with errors, which ``check_plan`` tells one by one.
     """
@@ -50,6 +51,7 @@ def create_sale(*, plan: SalePlan, details: SaleDetails, now: datetime) -> int:
             SaleItem.objects.bulk_create(
                 SaleItem(pool=pool, sku_id=item.sku_id, price=item.price, units=item.units) for item in planned.items
             )
+        record(deed=deed_on(sale, by=by, what="seckill.add"), now=now, after=facts(sale))
     return sale.pk
 
 

@@ -13,7 +13,6 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from actions.log import deed_on, facts, record
 from inventory.models import Sku
 from rest.actors import who_of
 from rest.csv import csv_response
@@ -25,7 +24,7 @@ from seckill.models import FlashSale, SaleItem
 from seckill.plan_checks import Weight, check_plan, is_sound
 from seckill.preheat_preview import preheat_as_seen, preheat_preview
 from seckill.sale_actions import for_people_who, offered, page, told
-from seckill.sale_forms import FileForm, SaleSheet
+from seckill.sale_forms import FileForm, SaleSheet, WhyForm
 from seckill.sale_making import create_sale
 from seckill.sale_plan import plan_of
 from seckill.sale_word import phase_of_sale, word_of_sale
@@ -82,10 +81,10 @@ def sale_page(request: HttpRequest, sale_id: int) -> HttpResponse:
 @for_people_who("seckill.view_flashsale", "seckill.change_flashsale")
 def preheat_page(request: HttpRequest, sale_id: int) -> HttpResponse:
     """Show what preheating will do; do it, if the sale is still what was shown."""
-    sale = get_object_or_404(FlashSale, pk=sale_id)
-    if request.method == "POST":
+    sale, form = get_object_or_404(FlashSale, pk=sale_id), WhyForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
         try:
-            with told(request, sale, "preheat"):
+            with told(request, sale, "preheat", form.cleaned_data["reason"]):
                 preheat_as_seen(sale_id=sale_id, mark=request.POST.get("mark", ""), clock=timezone.now)
         except SaleNotReady as error:
             messages.error(request, str(error))
@@ -96,7 +95,7 @@ def preheat_page(request: HttpRequest, sale_id: int) -> HttpResponse:
             messages.success(request, _("The sale is preheated. It opens by itself."))
             return redirect("desk_sale", sale_id)
     preview = preheat_preview(sale_id=sale_id, now=timezone.now())
-    context = {"title": _("Preheat"), "sale": preview.sale, "preview": preview}
+    context = {"title": _("Preheat"), "sale": preview.sale, "preview": preview, "form": form}
     return page(request, "desk/sale_preheat.html", context)
 
 
@@ -112,9 +111,10 @@ def import_page(request: HttpRequest, sale_id: int) -> HttpResponse:
     pool, file = form.cleaned_data["pool"], form.cleaned_data["file"]
     # A file beyond the limit is refused by its first bytes; the rest is not read.
     content = form.cleaned_data["text"].encode() if file is None else file.read(BYTES_MAX + 1)
-    if "write" in request.POST:
+    why = WhyForm(request.POST if "write" in request.POST else None)
+    if why.is_bound and why.is_valid():
         try:
-            with told(request, sale, "import_items"):
+            with told(request, sale, "import_items", why.cleaned_data["reason"]):
                 number = write_items(content=content, pool_id=pool.pk, now=timezone.now())
         except SaleNotReady as error:
             messages.error(request, str(error))
@@ -123,7 +123,7 @@ def import_page(request: HttpRequest, sale_id: int) -> HttpResponse:
             return redirect("desk_sale", sale_id)
     read = read_items(content=content, pool_id=pool.pk, now=timezone.now())
     context |= {"read": read, "mistakes": read.mistakes[:ERRORS_SHOWN_MAX], "pool": pool}
-    context |= {"text": _as_text(content)}
+    context |= {"text": _as_text(content), "why": why}
     return page(request, "desk/sale_import.html", context)
 
 
@@ -156,12 +156,10 @@ def _make(request: HttpRequest, sheet: SaleSheet) -> int | None:
         sheet.show([finding for finding in findings if finding.weight is Weight.ERROR])
         return None
     try:
-        sale_id = create_sale(plan=plan, details=sheet.details(), now=now)
+        sale_id = create_sale(plan=plan, details=sheet.details(), by=who_of(request), now=now)
     except SaleNotReady as error:
         sheet.sale.add_error(None, str(error))
         return None
-    sale = FlashSale.objects.get(pk=sale_id)
-    record(deed=deed_on(sale, by=who_of(request), what="seckill.add"), now=now, after=facts(sale))
     messages.success(request, _("The sale is a draft now. Look it over, then schedule or preheat it."))
     return sale_id
 

@@ -1,6 +1,8 @@
 """The action log: every deed has its rows, and nobody changes one, neither by the model nor by the database."""
 
 import json
+from contextlib import suppress
+from datetime import timedelta
 from io import StringIO
 from typing import Any
 
@@ -153,6 +155,63 @@ def test_a_command_is_told_with_who_ran_it() -> None:
         ("COMMAND", "seckill.preheat", "FAILED"),
     ]
     assert {who.partition(" (")[0] for (who,) in rows("who")} == {"manage.py preheat"}
+
+
+@pytest.mark.slow
+def test_every_command_that_changes_something_is_told_with_its_reason() -> None:
+    shop = open_sale()
+    pool, sale = str(shop.pool.pk), str(shop.sale.pk)
+    FlashSale.objects.update(closes_at=timezone.now() + timedelta(hours=1))
+    commands = [
+        ["stop_sales", "--pool", pool],
+        ["resume_sales", "--pool", pool],
+        ["rebuild", pool],
+        ["reconcile", "--repair", "--pool", pool],
+        ["reconcile", "--repair"],
+        ["withdraw", sale],
+        ["preheat", sale],
+        ["archive", "--sale", sale],
+    ]
+    for command in commands:
+        with suppress(CommandError):
+            call_command(*command, "--reason", "as agreed", stdout=StringIO(), stderr=StringIO())
+    told = {(name, key) for name, key, reason in rows("what", "key", "reason") if reason == "as agreed"}
+    assert told == {
+        ("seckill.stop_sales", pool),
+        ("seckill.resume_sales", pool),
+        ("seckill.rebuild", pool),
+        ("seckill.reconcile", pool),
+        ("seckill.reconcile", "all"),
+        ("seckill.withdraw", sale),
+        ("seckill.preheat", sale),
+        ("seckill.archive", sale),
+    }
+    assert {reason for (reason,) in rows("reason")} == {"as agreed"}
+    ended = dict(rows("what", "stage"))
+    assert ended == dict.fromkeys((what for what, _key in told), "DONE") | {"seckill.archive": "FAILED"}
+    (rebuilt,) = {entry.thing for entry in ActionEntry.objects.all() if entry.what == "seckill.rebuild"}
+    assert rebuilt == f"seckill.salepool {pool} bucket {shop.bucket}: commits MUST_BE_THERE, queue IS_DRAINED"
+
+
+def test_a_look_is_not_told() -> None:
+    shop = open_sale()
+    for command in (["reconcile"], ["explain", "nobody"], ["archive", "--sale", str(shop.sale.pk), "--dry-run"]):
+        with suppress(CommandError):
+            call_command(*command, stdout=StringIO(), stderr=StringIO())
+    assert not ActionEntry.objects.exists()
+
+
+def test_a_call_of_the_api_may_say_why(operator: Client) -> None:
+    path = f"/api/v1/operators/items/{open_sale().item.pk}/pause/"
+    for body, status in (
+        ({"reason": "wrong picture"}, 200),
+        ({}, 200),
+        ({"reason": 5}, 400),
+        ({"reason": "x" * 201}, 400),
+    ):
+        assert operator.post(path, body, content_type="application/json").status_code == status
+    reasons = [reason for reason, stage in rows("reason", "stage") if stage == "DONE"]
+    assert reasons == ["wrong picture", ""]
 
 
 def test_a_deletion_that_is_refused_is_not_told(operator: Client) -> None:

@@ -5,17 +5,20 @@ from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.db import connection
+from django.db import DatabaseError, connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from actions.models import ActionEntry, Stage
+from actions.log import Who
+from actions.models import ActionEntry, Channel, Stage
 from inventory.changes import ChangeState
 from inventory.services import receive
 from seckill.change_tables import WindowChange
 from seckill.models import FlashSale, SaleItem, SalePool
+from seckill.sale_making import SaleDetails, create_sale
+from seckill.sale_plan import PlannedItem, PlannedPool, SalePlan
 from seckill.sale_word import SaleWord, word_of_phase
 from seckill.states import SalePhase, SaleState
 from tests.support.forms import fields_of
@@ -23,6 +26,11 @@ from tests.support.people import person
 from tests.support.shop import Shop, buy, make_sale, make_ticket, open_sale
 
 QUERIES_MAX = 20
+# Preheating moves each item's units in the ledger and rebuilds its bucket; buyers and orders cost nothing.
+PREHEAT_QUERIES_MAX, PREHEAT_QUERIES_PER_ITEM = 53, 7
+# Reads the file as the preview did, and writes the items and two rows of the log.
+IMPORT_QUERIES_MAX = 28
+WHY = {"reason": "wrong price"}
 ALL = (
     "view_flashsale",
     "add_flashsale",
@@ -120,6 +128,20 @@ def test_a_mistake_is_told_and_nothing_is_written(operator: Client, changed: dic
     assert FlashSale.objects.count() == 1
 
 
+def test_a_sale_and_its_row_of_the_log_are_written_both_or_neither() -> None:
+    shop = make_sale(units=10)
+    opens_at = timezone.now() + HOUR
+    item = PlannedItem(sku_id=shop.item.sku_id, price=shop.item.sku.list_price, units=1)
+    pool = PlannedPool(name="", limit_per_buyer=1, items=(item,))
+    plan = SalePlan(name="new", opens_at=opens_at, closes_at=opens_at + HOUR, pools=(pool,))
+    nobody, clerk = (Who(account_id=None, name=name, channel=Channel.DESK) for name in ("", "clerk"))
+    with pytest.raises(DatabaseError, match="actionentry_by_somebody"):
+        create_sale(plan=plan, details=SaleDetails(), by=nobody, now=timezone.now())
+    assert (FlashSale.objects.count(), SaleItem.objects.count(), ActionEntry.objects.count()) == (1, 1, 0)
+    create_sale(plan=plan, details=SaleDetails(), by=clerk, now=timezone.now())
+    assert (FlashSale.objects.count(), SaleItem.objects.count(), ActionEntry.objects.get().who) == (2, 2, "clerk")
+
+
 def test_the_empty_form_opens(operator: Client) -> None:
     with CaptureQueriesContext(connection) as queries:
         answer = operator.get(reverse("desk_sale_new"))
@@ -138,14 +160,20 @@ def test_a_sale_s_page_costs_the_same_in_every_state(operator: Client, state: Sa
     assert str(SaleState(state).label) in words(answer)
 
 
-def test_preheat_shows_what_it_does_and_does_it(operator: Client) -> None:
-    shop = make_sale(units=7)
+@pytest.mark.parametrize("items", [1, 12])
+def test_preheat_shows_what_it_does_and_does_it(operator: Client, items: int) -> None:
+    shop = make_sale(units=7, items=items)
     with CaptureQueriesContext(connection) as queries:
         seen = operator.get(page("desk_sale_preheat", shop))
     assert len(queries) <= QUERIES_MAX
-    assert "7 units go from the warehouse to this sale, into one pool." in words(seen)
+    assert f"{7 * items} units go from the warehouse to this sale, into one pool." in words(seen)
     assert f"<code>{shop.bucket.keys[0]}</code>" in words(seen)
-    operator.post(page("desk_sale_preheat", shop), fields_of(seen.content))
+    for reason in ("", " ", "ab"):
+        operator.post(page("desk_sale_preheat", shop), fields_of(seen.content) | {"reason": reason})
+    assert (FlashSale.objects.get().state, ActionEntry.objects.count()) == (SaleState.DRAFT, 0)
+    with CaptureQueriesContext(connection) as queries:
+        operator.post(page("desk_sale_preheat", shop), fields_of(seen.content) | WHY)
+    assert len(queries) <= PREHEAT_QUERIES_MAX + PREHEAT_QUERIES_PER_ITEM * items
     assert "-" in buy(make_ticket(shop))
 
 
@@ -153,9 +181,13 @@ def test_a_preheat_of_what_changed_since_is_refused(operator: Client) -> None:
     shop = make_sale(units=7)
     seen = operator.get(page("desk_sale_preheat", shop))
     SaleItem.objects.update(price=1)
-    answer = operator.post(page("desk_sale_preheat", shop), fields_of(seen.content))
+    answer = operator.post(page("desk_sale_preheat", shop), fields_of(seen.content) | WHY)
     assert "the sale was changed since you looked at it" in words(answer)
     assert FlashSale.objects.get().state == SaleState.DRAFT
+
+
+def preheat_form(client: Client, shop: Shop) -> dict[str, str]:
+    return fields_of(client.get(page("desk_sale_preheat", shop)).content) | WHY
 
 
 def act(client: Client, shop: Shop, name: str, reason: str = "wrong price") -> str:
@@ -171,12 +203,12 @@ def test_a_sale_goes_through_its_life(operator: Client) -> None:
     shop = make_sale()
     assert "The sale is scheduled." in act(operator, shop, "schedule")
     assert "The sale is a draft again." in act(operator, shop, "unschedule")
-    operator.post(page("desk_sale_preheat", shop), fields_of(operator.get(page("desk_sale_preheat", shop)).content))
+    operator.post(page("desk_sale_preheat", shop), preheat_form(operator, shop))
     assert "1 items are paused." in act(operator, shop, "pause")
     assert buy(make_ticket(shop)) == "Paused"
     assert "1 items are on sale again." in act(operator, shop, "resume")
     assert "its units are in the warehouse" in act(operator, shop, "withdraw")
-    operator.post(page("desk_sale_preheat", shop), fields_of(operator.get(page("desk_sale_preheat", shop)).content))
+    operator.post(page("desk_sale_preheat", shop), preheat_form(operator, shop))
     ticket = make_ticket(shop)
     assert "-" in buy(ticket)
     assert "somebody has reserved something already" in act(operator, shop, "withdraw")
@@ -185,11 +217,11 @@ def test_a_sale_goes_through_its_life(operator: Client) -> None:
     assert [(entry.what, entry.stage, entry.reason) for entry in ActionEntry.objects.order_by("pk")] == [
         *twice("schedule"),
         *twice("unschedule"),
-        *twice("preheat", reason=""),
+        *twice("preheat"),
         *twice("pause"),
         *twice("resume"),
         *twice("withdraw"),
-        *twice("preheat", reason=""),
+        *twice("preheat"),
         *twice("withdraw", end=Stage.FAILED),
         *twice("end"),
     ]
@@ -200,7 +232,10 @@ def test_a_sale_goes_through_its_life(operator: Client) -> None:
 @pytest.mark.parametrize("name", ["schedule", "unschedule", "pause", "resume", "end", "withdraw"])
 def test_nothing_is_done_without_a_reason_or_by_looking(operator: Client, name: str) -> None:
     shop = open_sale()
-    operator.get(page("desk_sale_action", shop, name))
+    with CaptureQueriesContext(connection) as queries:
+        operator.get(page("desk_sale_action", shop, name))
+        operator.get(page("desk_sale_window", shop))
+    assert len(queries) <= 2 * QUERIES_MAX
     act(operator, shop, name, reason=" ")
     assert "-" in buy(make_ticket(shop))
     assert FlashSale.objects.get().state == SaleState.PREHEATED
@@ -233,8 +268,17 @@ def test_items_are_imported_as_they_were_shown(operator: Client) -> None:
     assert "1 item, no mistakes" in words(seen)
     assert SaleItem.objects.filter(pool=shop.pool).count() == 1
     data = {**fields_of(seen.content), "write": ""}
-    assert "1 items were imported." in words(operator.post(page("desk_sale_import", shop), data, follow=True))
+    for reason in ("", " ", "ab"):
+        again = operator.post(page("desk_sale_import", shop), data | {"reason": reason})
+        assert "1 item, no mistakes" in words(again)
+    assert (SaleItem.objects.filter(pool=shop.pool).count(), ActionEntry.objects.count()) == (1, 0)
+    data["reason"] = "two sizes more"
+    with CaptureQueriesContext(connection) as queries:
+        written = operator.post(page("desk_sale_import", shop), data)
+    assert len(queries) <= IMPORT_QUERIES_MAX
+    assert "1 items were imported." in words(operator.get(written["Location"]))
     assert list(SaleItem.objects.filter(pool=shop.pool).values_list("units", flat=True)) == [10, 5]
+    assert {entry.reason for entry in ActionEntry.objects.all()} == {"two sizes more"}
 
 
 def test_a_bad_file_is_told_line_by_line(operator: Client) -> None:
@@ -242,7 +286,7 @@ def test_a_bad_file_is_told_line_by_line(operator: Client) -> None:
     file = SimpleUploadedFile("items.csv", b"sku,price,units\n<b>X</b>,1,1\n")
     said = words(operator.post(page("desk_sale_import", shop), {"pool": shop.pool.pk, "file": file}))
     assert "<td>2</td> <td>sku</td> <td>&lt;b&gt;X&lt;/b&gt;</td>" in said
-    operator.post(page("desk_sale_import", shop), {"pool": shop.pool.pk, "text": "nonsense", "write": ""})
+    operator.post(page("desk_sale_import", shop), {"pool": shop.pool.pk, "text": "nonsense", "write": "", **WHY})
     assert SaleItem.objects.count() == 1
 
 

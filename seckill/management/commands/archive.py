@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from seckill.archive import Pace, Tell, archive_sale
 from seckill.archive_begin import Accepted, due_sales, explain, sales_under_archive
 from seckill.archive_tables import ArchiveRun, ArchiveStage
-from seckill.command_log import recorded_command
+from seckill.command_log import add_reason, recorded_command
 from seckill.errors import SeckillError
 from seckill.models import FlashSale
 
@@ -36,6 +36,7 @@ class Command(BaseCommand):
     help = "Copy the buyers of ended sales to MySQL, give what is left over to the warehouse, free Redis."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        add_reason(parser)
         parser.add_argument("--sale", type=int, help="this sale, without waiting for the delay after its end")
         parser.add_argument("--dry-run", action="store_true", help="say what would be archived, change nothing")
         parser.add_argument(
@@ -62,13 +63,17 @@ class Command(BaseCommand):
                 explanation = explain(sale_id=sale_id, accepted=accepted, now=timezone.now())
                 self.stdout.write(f"sale {sale_id}: {explanation}")
             return
-        failed = [sale_id for sale_id in sale_ids if not self._archive(sale_id=sale_id, accepted=accepted)]
+        reason = options["reason"]
+        failed = [
+            sale_id for sale_id in sale_ids if not self._archive(sale_id=sale_id, accepted=accepted, reason=reason)
+        ]
         if failed:
             raise CommandError(f"not archived: sale {', '.join(map(str, failed))}", returncode=1)
 
-    def _archive(self, *, sale_id: int, accepted: Accepted) -> bool:
+    def _archive(self, *, sale_id: int, accepted: Accepted, reason: str) -> bool:
+        log = recorded_command(command="archive", table=FlashSale, key=sale_id, reason=reason)
         try:
-            with self._progress() as tell, recorded_command(command="archive", table=FlashSale, key=sale_id):
+            with self._progress() as tell, log:
                 runs = archive_sale(sale_id=sale_id, accepted=accepted, clock=timezone.now, has_time=Pace(), tell=tell)
         except SeckillError as error:
             self.stderr.write(f"sale {sale_id}: {str(error) or type(error).__name__}")

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from seckill.command_log import recorded_command
+from seckill.command_log import add_reason, recorded_command
 from seckill.errors import SeckillError
 from seckill.gate.keys import BucketRef
 from seckill.mending import Extent
@@ -21,6 +21,7 @@ class Command(BaseCommand):
     help = "Make Redis say of a bucket what MySQL says, and open it."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        add_reason(parser)
         parser.add_argument("pool_id", type=int)
         parser.add_argument("--bucket", type=int, default=0)
         parser.add_argument(
@@ -43,7 +44,13 @@ class Command(BaseCommand):
         queue = Queue.IS_PUT_ASIDE if options["put_queue_aside"] else Queue.IS_DRAINED
         orders = Orders(commits=commits, queue=queue)
         try:
-            with recorded_command(command="rebuild", table=SalePool, key=bucket.pool_id, reason=f"{bucket} {orders}"):
+            with recorded_command(
+                command="rebuild",
+                table=SalePool,
+                key=bucket.pool_id,
+                reason=options["reason"],
+                detail=f"bucket {bucket}: commits {commits.name}, queue {queue.name}",
+            ):
                 rebuilt = rebuild_by_hand(bucket=bucket, clock=timezone.now, orders=orders)
         except SeckillError as error:
             raise CommandError(str(error) or type(error).__name__) from error

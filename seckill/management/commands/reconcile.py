@@ -14,7 +14,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from seckill.advice import advice_for
-from seckill.command_log import recorded_pools
+from seckill.command_log import add_reason, recorded_pools
 from seckill.gate.keys import BucketRef
 from seckill.incidents import open_incidents_of
 from seckill.mending import Extent, as_plain
@@ -29,6 +29,7 @@ class Command(BaseCommand):
     help = "Compare MySQL and Redis for every bucket on sale."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        add_reason(parser)
         parser.add_argument("--repair", action="store_true", help="repair what is proved, as the minutely run does")
         parser.add_argument("--full", action="store_true", help="look at every buyer and receipt, not only at some")
         parser.add_argument("--pool", type=int, help="only this pool")
@@ -39,8 +40,8 @@ class Command(BaseCommand):
         extent = Extent.FULL if options["full"] else Extent.WINDOW
         buckets = _chosen(options["pool"])
         pools = frozenset(bucket.pool_id for bucket in buckets) if options["pool"] else None
-        log = recorded_pools(command="reconcile", pool_ids=pools) if options["repair"] else nullcontext()
-        with log:
+        log = recorded_pools(command="reconcile", pool_ids=pools, reason=options["reason"])
+        with log if options["repair"] else nullcontext():
             reports = [reconcile(bucket=bucket, clock=timezone.now, extent=extent) for bucket in buckets]
         if options["json"]:
             self.stdout.write(json.dumps([_as_json(report) for report in reports]))

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from seckill.command_log import recorded_pools
+from seckill.command_log import add_reason, recorded_pools
 from seckill.errors import SaleNotReady
 from seckill.stopping import resume_stopped
 
@@ -14,12 +14,13 @@ class Command(BaseCommand):
     help = "Sell again what stop_sales has stopped. Items that somebody had paused before stay paused."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        add_reason(parser)
         parser.add_argument("--pool", type=int, action="append", help="only this pool; may be given several times")
 
     def handle(self, *args: Any, **options: Any) -> None:
         pools = frozenset(options["pool"]) if options["pool"] else None
         try:
-            with recorded_pools(command="resume_sales", pool_ids=pools):
+            with recorded_pools(command="resume_sales", pool_ids=pools, reason=options["reason"]):
                 count = resume_stopped(
                     pool_ids=pools, tell=lambda item_id: self.stdout.write(f"item {item_id} is sold again")
                 )

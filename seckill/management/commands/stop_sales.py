@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from seckill.command_log import told_if_possible
+from seckill.command_log import add_reason, told_if_possible
 from seckill.errors import GateUnavailable
 from seckill.stopping import stop_sales
 
@@ -18,6 +18,7 @@ class Command(BaseCommand):
     requires_migrations_checks = False
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        add_reason(parser)
         parser.add_argument("--pool", type=int, action="append", help="only this pool; may be given several times")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -26,7 +27,8 @@ class Command(BaseCommand):
             stopped = stop_sales(pool_ids=pools, now=timezone.now())
         except GateUnavailable as error:
             raise CommandError(f"Redis does not answer, so nothing is sold either: {error}") from error
-        told = told_if_possible(command="stop_sales", pool_ids=pools, note=f"{len(stopped.items)} buckets stopped")
+        note = f"{len(stopped.items)} buckets stopped"
+        told = told_if_possible(command="stop_sales", pool_ids=pools, reason=options["reason"], note=note)
         if not told:
             self.stdout.write(self.style.WARNING("MySQL does not answer: write down who stopped the sales, and why"))
         for bucket, item_ids in sorted(stopped.items.items(), key=lambda pair: str(pair[0])):

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from seckill.command_log import recorded_command
+from seckill.command_log import add_reason, recorded_command
 from seckill.errors import SeckillError
 from seckill.models import FlashSale
 from seckill.withdrawing import withdraw_sale
@@ -17,10 +17,13 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("sale_id", type=int)
+        add_reason(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            with recorded_command(command="withdraw", table=FlashSale, key=options["sale_id"]):
+            with recorded_command(
+                command="withdraw", table=FlashSale, key=options["sale_id"], reason=options["reason"]
+            ):
                 withdraw_sale(sale_id=options["sale_id"], clock=timezone.now)
         except SeckillError as error:
             raise CommandError(str(error) or type(error).__name__) from error
