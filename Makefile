@@ -39,6 +39,10 @@ bench-archive: prepare ## Archive a million buyers; ARGS="--buyers 100000". The 
 bench-desk: prepare ## Open every page of the desk with a million buyers behind it; var/bench/desk.json.
 	@$(BIN)/python -m benchmarks.desk $(ARGS)
 
+.PHONY: bench-durable
+bench-durable: prepare ## Measure what the durable mode costs; var/bench/durable.json.
+	@$(BIN)/python -m benchmarks.durable $(ARGS)
+
 check: prepare ## Lint, check types, imports, migrations and the settings for production.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
