@@ -2,8 +2,9 @@
 
 A purchase that was refused there asks for it, and so does the sweep where a bucket is empty and another has several.
 Units come from the richest bucket: as many as were asked for, and at least its share if it is divided among itself
-and all empty ones, so that a big rest is spread by few transfers. What has just been brought somewhere stays there for
-two seconds: whoever asked for it comes back after one, and two who ask for the same unit would take it from each other.
+and all empty ones, so that a big rest is spread by few transfers. What somebody has asked for and got stays where it
+is for two seconds, unless others have bought a part of it meanwhile: he comes back after one second, and two who ask
+for the same unit would take it from each other for ever.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +18,7 @@ from seckill.gate.keys import BucketRef
 from seckill.gate.shop_window import units_shown
 from seckill.models import Bucket
 from seckill.selectors import buckets_on_sale
-from seckill.transfers import transfer, units_arrived
+from seckill.transfers import transfer, units_expected
 from seckill.turns import only_one
 
 # A refused buyer is told to come back after a second, and waits up to a second longer.
@@ -64,25 +65,37 @@ def _gather(*, want: Want, clock: Callable[[], datetime], stays: timedelta) -> i
     buckets, brought = buckets_of_pool(want.bucket.pool_id), 0
     for _ in buckets[1:]:
         left = units_left(item_id=want.item_id, buckets=buckets)
-        arrived = units_arrived(item_id=want.item_id, since=clock() - stays)
-        chosen = _richest(want=want, left=left, arrived=arrived)
+        expected = units_expected(item_id=want.item_id, since=clock() - stays)
+        chosen = _richest(want=want, left=left, expected=expected)
         if chosen is None:
             break
         donor, units = chosen
-        brought += transfer(item_id=want.item_id, donor=donor, receiver=want.bucket, units=units, clock=clock)
+        brought += transfer(
+            item_id=want.item_id,
+            donor=donor,
+            receiver=want.bucket,
+            units=units,
+            clock=clock,
+            units_asked=want.units,
+        )
     return brought
 
 
-def _richest(*, want: Want, left: Mapping[BucketRef, int], arrived: Mapping[int, int]) -> tuple[BucketRef, int] | None:
+def _richest(*, want: Want, left: Mapping[BucketRef, int], expected: Mapping[int, int]) -> tuple[BucketRef, int] | None:
     """The bucket that has most to spare, and how many units it is to give; None where nobody can, or need, give any."""
     lacking = want.units - left.get(want.bucket, want.units)
-    spare = {b: units - arrived.get(b.number, 0) for b, units in left.items() if b != want.bucket}
+    spare = {b: _spare(units, expected.get(b.number, 0)) for b, units in left.items() if b != want.bucket}
     donor = max(spare, key=lambda bucket: spare[bucket], default=want.bucket)
     if lacking <= 0 or spare.get(donor, 0) <= 0:
         return None
     among = 1 + sum(1 for units in left.values() if units == 0)
     share = -(-spare[donor] // among)
     return donor, min(spare[donor], max(lacking, share))
+
+
+def _spare(left: int, expected: int) -> int:
+    """Units that nobody will come back for; who finds fewer than he has asked for comes in vain anyway."""
+    return left - expected if left >= expected else left
 
 
 def _empty_ones(buckets: list[BucketRef]) -> list[Want]:

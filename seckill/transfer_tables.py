@@ -26,7 +26,9 @@ class Transfer(models.Model):
     pool_id = models.PositiveBigIntegerField()
     donor_no = models.PositiveSmallIntegerField(_("from bucket"))
     receiver_no = models.PositiveSmallIntegerField(_("to bucket"))
-    units_wanted = models.PositiveIntegerField(_("units asked for"))
+    units_wanted = models.PositiveIntegerField(_("units to be taken"))
+    # What the receiver ought to have for somebody who has asked; 0 where nobody has.
+    units_asked = models.PositiveIntegerField(default=0)
     units_moved = models.PositiveIntegerField(_("units moved"), default=0)
     donor_adj_no = models.PositiveIntegerField()
     receiver_adj_no = models.PositiveIntegerField()

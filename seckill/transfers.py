@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Max
 
 from inventory.services import Kind, Movement, record
 from seckill.gate import changing
@@ -28,13 +28,22 @@ logger = logging.getLogger(__name__)
 State = Transfer.State
 
 
-def transfer(*, item_id: int, donor: BucketRef, receiver: BucketRef, units: int, clock: Callable[[], datetime]) -> int:
+def transfer(
+    *,
+    item_id: int,
+    donor: BucketRef,
+    receiver: BucketRef,
+    units: int,
+    clock: Callable[[], datetime],
+    units_asked: int = 0,
+) -> int:
     """Bring up to so many units from one bucket to another; return how many came.
 
-    None come where none are there, where another change has one of the buckets, or a rebuild. Raises
-    ``GateUnavailable`` and ``NotPreheated``; what is half made then is finished by ``finish_transfer``.
+    ``units_asked`` are what somebody has asked the receiver for. None come where none are there, where another change
+    has one of the buckets, or a rebuild. Raises ``GateUnavailable`` and ``NotPreheated``; what is half made then is
+    finished by ``finish_transfer``.
     """
-    row = _open(item_id=item_id, donor=donor, receiver=receiver, units=units, now=clock())
+    row = _open(item_id=item_id, donor=donor, receiver=receiver, units=units, now=clock(), units_asked=units_asked)
     return 0 if row is None else _carry_on(row=row, clock=clock)
 
 
@@ -63,13 +72,11 @@ def units_in_transit(*, bucket: BucketRef, snapshot: Snapshot) -> Mapping[int, i
     return {}
 
 
-def units_arrived(*, item_id: int, since: datetime) -> dict[int, int]:
-    """Units that transfers have brought to each bucket of an item since an instant, by the bucket's number."""
-    arrived: dict[int, int] = {}
+def units_expected(*, item_id: int, since: datetime) -> dict[int, int]:
+    """Units for which somebody will come back to a bucket, because they were brought there since an instant."""
     rows = Transfer.objects.filter(item_id=item_id, finished_at__gte=since, state=State.DONE)
-    for number, units in rows.values_list("receiver_no", "units_moved"):
-        arrived[number] = arrived.get(number, 0) + units
-    return arrived
+    most = rows.values_list("receiver_no").annotate(units=Max("units_asked"))
+    return dict(most.order_by())
 
 
 def stuck_buckets(*, now: datetime, seconds: int) -> set[BucketRef]:
@@ -88,7 +95,9 @@ def _carry_on(*, row: Transfer, clock: Callable[[], datetime]) -> int:
     return row.units_moved
 
 
-def _open(*, item_id: int, donor: BucketRef, receiver: BucketRef, units: int, now: datetime) -> Transfer | None:
+def _open(
+    *, item_id: int, donor: BucketRef, receiver: BucketRef, units: int, now: datetime, units_asked: int = 0
+) -> Transfer | None:
     """Write the transfer down, with the next number of both buckets; None where somebody else has one of them."""
     with transaction.atomic(durable=True):
         rows = _lock(pool_id=donor.pool_id, numbers=(donor.number, receiver.number))
@@ -102,6 +111,7 @@ def _open(*, item_id: int, donor: BucketRef, receiver: BucketRef, units: int, no
             donor_no=donor.number,
             receiver_no=receiver.number,
             units_wanted=units,
+            units_asked=units_asked,
             donor_adj_no=rows[donor.number].adj_no + 1,
             receiver_adj_no=rows[receiver.number].adj_no + 1,
             donor_epoch=rows[donor.number].epoch,

@@ -1,6 +1,7 @@
 """Looking at an item that is spread over several buckets."""
 
 from collections import Counter
+from itertools import count
 
 from django.db.models import Sum
 from django.utils import timezone
@@ -20,9 +21,9 @@ from tests.support.shop import Shop
 def key_in(shop: Shop, number: int, *, after: int = 0) -> str:
     """A limit key that is counted in a bucket; another one for each ``after``."""
     found = (
-        str(n)
-        for n in range(after * 1_000, 1_000_000)
-        if bucket_for(pool_id=shop.pool.pk, key=str(n), buckets=shop.pool.bucket_count).number == number
+        key
+        for key in (f"{after}.{n}" for n in count())
+        if bucket_for(pool_id=shop.pool.pk, key=key, buckets=shop.pool.bucket_count).number == number
     )
     return next(found)
 
