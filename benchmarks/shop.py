@@ -18,10 +18,9 @@ from benchmarks.servers.process import HOST, Program, Server, ServersError, free
 ROOT = Path(__file__).resolve().parent.parent
 
 WEB_OPTIONS = (
-    "--interface=wsgi",
+    "--interface=asgi",
     f"--host={HOST}",
     "--workers=2",
-    "--blocking-threads=4",
     "--no-ws",
     "--backlog=4096",
     "--workers-kill-timeout=1",
@@ -155,7 +154,7 @@ def _programs(*, directory: Path, environment: Mapping[str, str], port: int) -> 
     celery = (sys.executable, "-m", "celery", "-A", "config")
     return [
         program(
-            arguments=(sys.executable, "-m", "granian", *WEB_OPTIONS, f"--port={port}", "benchmarks.wsgi:application"),
+            arguments=(sys.executable, "-m", "granian", *WEB_OPTIONS, f"--port={port}", "benchmarks.asgi:application"),
             log=directory / "web.log",
             is_ready=partial(is_healthy, port=port),
         ),

@@ -8,7 +8,7 @@ decides. It ends with 0 when timing costs less than 3 %, 1 when not or when a st
 """
 
 import argparse
-import io
+import asyncio
 import json
 import os
 import re
@@ -36,7 +36,7 @@ DIRECTORY = Path("var/bench")
 REPORT = DIRECTORY / "stages.json"
 ALLOWED_LOSS = 0.03
 TIMED_ONE_IN = 100
-WEB_OPTIONS = ("--interface=wsgi", f"--host={HOST}", "--workers=1", "--blocking-threads=2", "--no-ws")
+WEB_OPTIONS = ("--interface=asgi", f"--host={HOST}", "--workers=1", "--no-ws")
 CONNECTIONS = 32
 WARM_UP_SECONDS = 1
 PER_SECOND_MAX = 12_000
@@ -121,47 +121,61 @@ def _report(screen: Screen, found: dict[str, list[Round]], in_process: dict[str,
 
 def _call_by_turns(tickets: Path) -> dict[str, list[float]]:
     """Return the processor microseconds of a purchase, turn by turn, without timing, with it, and without again."""
+    return asyncio.run(_acall_by_turns(tickets))
+
+
+async def _acall_by_turns(tickets: Path) -> dict[str, list[float]]:
     from django.conf import settings
     from django.core.handlers.wsgi import WSGIHandler
 
+    from config.django_threads import in_threads
     from config.lane import FastLane
     from config.timing import with_stage_times
 
     settings.STAGE_SAMPLE_ONE_IN = TIMED_ONE_IN
-    lane = FastLane(WSGIHandler())
+    lane = FastLane(in_threads(WSGIHandler()))
     doors: dict[str, Any] = {"off": lane, "on": with_stage_times(lane), CONTROL: lane}
     found: dict[str, list[float]] = {name: [] for name in doors}
     with tickets.open() as lines:
         for turn in range(TURNS):
             # Who comes first changes, so that no drift of the machine favours one.
             for name in (*doors, *doors)[turn % 3 : turn % 3 + 3]:
-                environs = [_environ(next(lines).strip()) for _ in range(CALLS_PER_TURN)]
+                calls = [_Call(next(lines).strip()) for _ in range(CALLS_PER_TURN)]
                 began = time.process_time()
-                for environ in environs:
-                    doors[name](environ, _take)
+                for call in calls:
+                    await doors[name](call.scope, call.receive, call.send)
                 found[name].append((time.process_time() - began) / CALLS_PER_TURN * 1_000_000)
     tickets.with_name(f"{tickets.name}.next").write_text(str(3 * TURNS * CALLS_PER_TURN))
     return found
 
 
-def _take(status: str, _headers: object, *_: object) -> None:
-    if status != "202 Accepted":
-        raise ServersError(f"a purchase was answered {status}")
+class _Call:
+    """A purchase as a server hands it to the application."""
 
+    def __init__(self, ticket: str) -> None:
+        self._body = json.dumps({"ticket": ticket, "quantity": 1, "attempt": 1}, separators=(",", ":")).encode()
+        self.scope = {
+            "type": "http",
+            "method": "POST",
+            "scheme": "http",
+            "path": "/api/v1/purchases/",
+            "query_string": b"",
+            "server": (HOST, 80),
+            "headers": [
+                (b"host", HOST.encode()),
+                (b"content-type", b"application/json"),
+                (b"content-length", str(len(self._body)).encode()),
+            ],
+        }
 
-def _environ(ticket: str) -> dict[str, Any]:
-    body = json.dumps({"ticket": ticket, "quantity": 1}).encode()
-    return {
-        "REQUEST_METHOD": "POST",
-        "PATH_INFO": "/api/v1/purchases/",
-        "SERVER_NAME": HOST,
-        "SERVER_PORT": "80",
-        "HTTP_HOST": HOST,
-        "CONTENT_TYPE": "application/json",
-        "CONTENT_LENGTH": str(len(body)),
-        "wsgi.url_scheme": "http",
-        "wsgi.input": io.BytesIO(body),
-    }
+    async def receive(self) -> Any:
+        """Give the body."""
+        return {"type": "http.request", "body": self._body, "more_body": False}
+
+    async def send(self, message: Any) -> None:
+        """Take the answer. Raises ``ServersError`` for a refusal."""
+        if message.get("status", 202) != 202:
+            raise ServersError(f"a purchase was answered {message['status']}")
 
 
 @contextmanager
@@ -170,7 +184,7 @@ def _web(environment: dict[str, str], *, one_in: int) -> Iterator[Server]:
     server = Server(
         program=Program(
             executable=sys.executable,
-            arguments=(sys.executable, "-m", "granian", *WEB_OPTIONS, f"--port={port}", "benchmarks.wsgi:application"),
+            arguments=(sys.executable, "-m", "granian", *WEB_OPTIONS, f"--port={port}", "benchmarks.asgi:application"),
             port=port,
             directory=ROOT,
             log=(DIRECTORY / f"web-{one_in}.log").absolute(),

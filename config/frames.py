@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
@@ -18,21 +18,10 @@ from django.utils import translation
 from django.views.decorators.csrf import csrf_exempt
 from rest_framework.views import APIView
 
-if TYPE_CHECKING:
-    from _typeshed.wsgi import WSGIEnvironment
+Headers = Mapping[bytes, bytes]
 
-# What Django's middleware looks at before and after a call of the API that needs no session.
-SEEN = (
-    "REQUEST_METHOD",
-    "SERVER_NAME",
-    "SERVER_PORT",
-    "HTTP_HOST",
-    "wsgi.url_scheme",
-    "HTTP_X_FORWARDED_PROTO",
-    "HTTP_X_FORWARDED_HOST",
-    "HTTP_X_FORWARDED_PORT",
-    "HTTP_ACCEPT_LANGUAGE",
-)
+# The headers Django's middleware looks at before and after a call of the API that needs no session.
+SEEN = (b"host", b"x-forwarded-proto", b"x-forwarded-host", b"x-forwarded-port", b"accept-language")
 LANGUAGE = re.compile(r"[A-Za-z0-9-]{1,20}", re.ASCII)
 # Marks the request that a frame is made around: nobody has sent it.
 IS_FRAME = "shop.is_frame"
@@ -44,9 +33,9 @@ OWN = frozenset({"Content-Type", "Content-Length", "Cache-Control", "X-Request-I
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Frame:
-    """Headers of all answers alike, and the language to speak."""
+    """Headers of all answers alike, as ASGI has them, and the language to speak."""
 
-    headers: tuple[tuple[str, str], ...]
+    headers: tuple[tuple[bytes, bytes], ...]
     language: str
 
 
@@ -80,25 +69,45 @@ class Frames:
         self._handler = _EmptyAnswers(view)
         self._kept = lru_cache(maxsize=KEPT_MAX)(self._make)
 
-    def around(self, environ: "WSGIEnvironment") -> Frame | None:
+    def around(self, scope: Mapping[str, Any], headers: Headers) -> Frame | None:
         """Return the frame of a request's answer; None where the middleware answers by itself."""
-        return self._kept(_language_cookie(environ), *map(environ.get, SEEN))
+        name, port = scope["server"]
+        language = _language_cookie(headers)
+        return self._kept(language, scope["method"], scope["scheme"], name, port, *map(headers.get, SEEN))
 
-    def _make(self, language: str, *seen: str | None) -> Frame | None:
-        known: Mapping[str, Any] = {name: value for name, value in zip(SEEN, seen, strict=True) if value is not None}
-        cookie = {"HTTP_COOKIE": f"{settings.LANGUAGE_COOKIE_NAME}={language}"} if language else {}
-        request = WSGIRequest({"PATH_INFO": "/api/", IS_FRAME: True, "wsgi.input": BytesIO(), **known, **cookie})
+    def _make(self, language: str, method: str, scheme: str, name: str, port: int, *seen: bytes | None) -> Frame | None:
+        environ = {
+            "REQUEST_METHOD": method,
+            "PATH_INFO": "/api/",
+            "SERVER_NAME": name,
+            "SERVER_PORT": str(port),
+            "wsgi.url_scheme": scheme,
+            "wsgi.input": BytesIO(),
+            IS_FRAME: True,
+        }
+        for header, value in zip(SEEN, seen, strict=True):
+            if value is not None:
+                environ["HTTP_" + header.decode().upper().replace("-", "_")] = value.decode("latin-1")
+        if language:
+            environ["HTTP_COOKIE"] = f"{settings.LANGUAGE_COOKIE_NAME}={language}"
+        request = WSGIRequest(environ)
         # The middleware leaves the thread speaking the request's language; whoever calls speaks his own.
         with translation.override(translation.get_language()):
             response = self._handler.get_response(request)
         if response.status_code != 200:
             return None
-        headers = tuple((name, value) for name, value in response.items() if name not in OWN)
-        return Frame(headers=headers, language=response["Content-Language"])
+        own = ((name, value) for name, value in response.items() if name not in OWN)
+        return Frame(headers=tuple(map(as_sent, own)), language=response["Content-Language"])
 
 
-def _language_cookie(environ: "WSGIEnvironment") -> str:
-    cookies: str = environ.get("HTTP_COOKIE", "")
+def as_sent(header: tuple[str, str]) -> tuple[bytes, bytes]:
+    """Return a header as ASGI has it."""
+    name, value = header
+    return name.lower().encode("latin-1"), value.encode("latin-1")
+
+
+def _language_cookie(headers: Headers) -> str:
+    cookies = headers.get(b"cookie", b"").decode("latin-1")
     if settings.LANGUAGE_COOKIE_NAME not in cookies:
         return ""
     language = parse_cookie(cookies).get(settings.LANGUAGE_COOKIE_NAME, "")

@@ -79,8 +79,10 @@ MIDDLEWARE = [
 
 ROOT_URLCONF = "config.urls"
 WSGI_APPLICATION = "config.wsgi.application"
-# Answers purchases and polls by ticket in front of Django's handler; see config/lane.py.
+# Answers purchases and polls by ticket on the event loop, in front of Django; see config/lane.py.
 FAST_LANE = env.bool("FAST_LANE", default=True)
+# Threads of each web process: for Django, and as many for what the fast lane has to ask MySQL.
+WEB_THREADS = env.int("WEB_THREADS", default=4)
 
 TEMPLATES = [
     {

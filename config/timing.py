@@ -1,6 +1,5 @@
 """Timing of sampled purchases, in front of everything else that answers; see ``seckill.stage_times``."""
 
-from collections.abc import Iterable
 from random import random
 from typing import TYPE_CHECKING
 
@@ -11,22 +10,22 @@ from metrics.stages import watched
 from seckill.stage_times import stage_sums
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+    from a2wsgi.asgi_typing import ASGIApp, Receive, Scope, Send
 
 
-def with_stage_times(application: "WSGIApplication") -> "WSGIApplication":
+def with_stage_times(application: "ASGIApp") -> "ASGIApp":
     """Return the application with one purchase of so many timed, or as it is where the settings want none."""
     if not settings.STAGE_SAMPLE_ONE_IN:
         return application
     share, purchases = 1 / settings.STAGE_SAMPLE_ONE_IN, reverse("purchase")
 
-    def timed(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+    async def timed(scope: "Scope", receive: "Receive", send: "Send") -> None:
         # First what nearly always ends it.
-        if random() >= share or environ["PATH_INFO"] != purchases or environ["REQUEST_METHOD"] != "POST":  # noqa: S311
-            return application(environ, start_response)
+        if random() >= share or scope["type"] != "http" or scope["path"] != purchases or scope["method"] != "POST":  # noqa: S311
+            return await application(scope, receive, send)
         with watched() as watch:
-            answer = application(environ, start_response)
+            await application(scope, receive, send)
         stage_sums.note(watch.seconds)
-        return answer
+        return None
 
     return timed

@@ -1,11 +1,18 @@
-"""Polling: what became of an order number. Redis answers first, MySQL has the last word."""
+"""Polling: what became of an order number. Redis answers first, MySQL has the last word.
+
+``purchase_status`` is for a thread, ``apurchase_status`` for an event loop; they differ in how they wait.
+"""
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
+
+from django.conf import settings
 
 from orders.selectors import OrderView, order_by_number
+from rest.threads import in_thread
 from seckill.errors import GateUnavailable, NotPreheated, UnknownOrder
-from seckill.gate import durable
+from seckill.gate import durable, gate
 from seckill.gate.receipts import Receipt, ReceiptState
 from seckill.models import FlashSale, Reservation, Ticket
 from seckill.order_numbers import bucket_of
@@ -28,6 +35,10 @@ _OF_ROW = {
     ReservationState.REFUSED: PurchaseState.REFUSED,
     ReservationState.RETURNED: PurchaseState.RETURNED,
 }
+
+
+# Receipts of these have an order in MySQL.
+HAS_ORDER = frozenset({ReceiptState.CONFIRMED, ReceiptState.RETURNED})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,16 +64,33 @@ def purchase_status(*, order_no: str, buyer_id: int) -> PurchaseStatus:
     there is no trace, so the same ticket may be used again. Raises ``UnknownOrder`` for a number
     that is not the buyer's.
     """
-    is_gate_readable = True
-    receipt: Receipt | None = None
     try:
         receipt = durable.receipt_to_tell(bucket=bucket_of(order_no), order_no=order_no)
-    except NotPreheated:
-        is_gate_readable = not _is_on_sale(order_no)
-    except GateUnavailable:
-        is_gate_readable = _is_archived(order_no)
-    if receipt is not None:
-        return _of_receipt(order_no=order_no, receipt=receipt, buyer_id=buyer_id)
+    except (NotPreheated, GateUnavailable) as error:
+        return _of_mysql(order_no=order_no, buyer_id=buyer_id, error=error)
+    if receipt is None:
+        return _of_mysql(order_no=order_no, buyer_id=buyer_id, error=None)
+    return _of_receipt(order_no=order_no, receipt=receipt, buyer_id=buyer_id)
+
+
+async def apurchase_status(*, order_no: str, buyer_id: int) -> PurchaseStatus:
+    """Do as ``purchase_status``, on an event loop: a thread is taken only by what waits for MySQL or replicas."""
+    if settings.DURABLE_REPLICAS:
+        return await in_thread(partial(purchase_status, order_no=order_no, buyer_id=buyer_id))
+    try:
+        receipt = await gate.alook_up(bucket=bucket_of(order_no), order_no=order_no)
+    except (NotPreheated, GateUnavailable) as error:
+        return await in_thread(partial(_of_mysql, order_no=order_no, buyer_id=buyer_id, error=error))
+    if receipt is None:
+        return await in_thread(partial(_of_mysql, order_no=order_no, buyer_id=buyer_id, error=None))
+    status = partial(_of_receipt, order_no=order_no, receipt=receipt, buyer_id=buyer_id)
+    return await in_thread(status) if receipt.state in HAS_ORDER else status()
+
+
+def _of_mysql(*, order_no: str, buyer_id: int, error: NotPreheated | GateUnavailable | None) -> PurchaseStatus:
+    """Answer where Redis has no receipt, or could not be asked, and with which error."""
+    # Before the row is looked for: what is archived meanwhile has one.
+    is_gate_readable = _is_gate_readable(order_no, error)
     row = Reservation.objects.filter(order_no=order_no).first()
     if row is not None:
         if row.buyer_id != buyer_id:
@@ -74,16 +102,25 @@ def purchase_status(*, order_no: str, buyer_id: int) -> PurchaseStatus:
     return PurchaseStatus(order_no=order_no, state=state)
 
 
+def _is_gate_readable(order_no: str, error: NotPreheated | GateUnavailable | None) -> bool:
+    match error:
+        case None:
+            return True
+        case NotPreheated():
+            return not _is_on_sale(order_no)
+        case GateUnavailable():
+            return _is_archived(order_no)
+
+
 def _of_receipt(*, order_no: str, receipt: Receipt, buyer_id: int) -> PurchaseStatus:
     if receipt.buyer_id != buyer_id:
         raise UnknownOrder
-    has_order = receipt.state in {ReceiptState.CONFIRMED, ReceiptState.RETURNED}
     return PurchaseStatus(
         order_no=order_no,
         state=PurchaseState(receipt.state.value),
         quantity=receipt.quantity,
         reason=receipt.reason,
-        order=order_by_number(number=order_no) if has_order else None,
+        order=order_by_number(number=order_no) if receipt.state in HAS_ORDER else None,
     )
 
 

@@ -1,12 +1,19 @@
 """The purchase: the hot path. One signature check, one script call, no SQL for an accepted one.
 
 Only who is refused by one of several buckets costs more (``elsewhere``), and a crowd of them not much.
+
+``purchase`` is for a thread, ``apurchase`` for an event loop. Each step is the same function in both; they differ in
+how they wait.
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
+
+from django.conf import settings
 
 from metrics import stages
 from metrics.stages import Stage
+from rest.threads import in_thread
 from seckill import wakeups
 from seckill.answer_counts import count_answer
 from seckill.elsewhere import units_of_item
@@ -28,7 +35,7 @@ from seckill.errors import (
 )
 from seckill.gate import durable, gate
 from seckill.gate.codes import ReserveCode
-from seckill.gate.gate import ReserveReply
+from seckill.gate.gate import ReserveQuestion, ReserveReply
 from seckill.gate.keys import BucketRef
 from seckill.holdings import live_orders
 from seckill.models import FlashSale, Reservation
@@ -54,12 +61,8 @@ def purchase(*, ticket: str, quantity: int, is_first: bool = False) -> Accepted:
     same ticket may be sent again. Only a call that says that it is the ticket's first may be
     refused without a look at Redis: any other may be the repeat of one that was accepted.
     """
-    stages.mark(Stage.RECEIVE)
     try:
-        claims = read_ticket(ticket)
-        stages.mark(Stage.TICKET)
-        if is_first:
-            _require_not_shut(claims)
+        claims = _claims(ticket=ticket, is_first=is_first)
         if stop_file.is_there():
             accepted = _accepted_before(claims=claims, quantity=quantity)
         else:
@@ -69,6 +72,35 @@ def purchase(*, ticket: str, quantity: int, is_first: bool = False) -> Accepted:
         raise
     count_answer(None)
     return accepted
+
+
+async def apurchase(*, ticket: str, quantity: int, is_first: bool = False) -> Accepted:
+    """Do as ``purchase``, on an event loop: a thread is taken only by what asks more than one script.
+
+    And by everything in durable mode with replicas: who waits for them keeps a connection to himself.
+    """
+    if settings.DURABLE_REPLICAS:
+        return await in_thread(partial(purchase, ticket=ticket, quantity=quantity, is_first=is_first))
+    try:
+        claims = _claims(ticket=ticket, is_first=is_first)
+        if stop_file.is_there():
+            accepted = await in_thread(partial(_accepted_before, claims=claims, quantity=quantity))
+        else:
+            accepted = await _areserve(claims=claims, quantity=quantity)
+    except PurchaseRefused as refusal:
+        count_answer(refusal)
+        raise
+    count_answer(None)
+    return accepted
+
+
+def _claims(*, ticket: str, is_first: bool) -> TicketClaims:
+    stages.mark(Stage.RECEIVE)
+    claims = read_ticket(ticket)
+    stages.mark(Stage.TICKET)
+    if is_first:
+        _require_not_shut(claims)
+    return claims
 
 
 def _accepted_before(*, claims: TicketClaims, quantity: int) -> Accepted:
@@ -101,8 +133,36 @@ def reserve(*, claims: TicketClaims, quantity: int) -> Accepted:
 
     Raises as ``purchase``.
     """
+    reply = gate.reserve(**_question(claims=claims, quantity=quantity))
+    return _verdict(claims=claims, quantity=quantity, reply=reply)
+
+
+async def _areserve(*, claims: TicketClaims, quantity: int) -> Accepted:
+    """Do as ``reserve``, on an event loop."""
+    reply = await gate.areserve(**_question(claims=claims, quantity=quantity))
+    verdict = partial(_verdict, claims=claims, quantity=quantity, reply=reply)
+    return await in_thread(verdict) if reply.buckets > 1 or reply.code in ASKS_MYSQL else verdict()
+
+
+def _question(*, claims: TicketClaims, quantity: int) -> ReserveQuestion:
+    return {
+        "bucket": bucket_of(claims.order_no),
+        "order_no": claims.order_no,
+        "item_id": claims.item_id,
+        "buyer_id": claims.buyer_id,
+        "limit_key": claims.limit_key,
+        "quantity": quantity,
+        "price": claims.price,
+        "ticket_expires_ms": claims.expires_ms,
+    }
+
+
+def _verdict(*, claims: TicketClaims, quantity: int, reply: ReserveReply) -> Accepted:
+    """Make the script's reply the shop's. Raises as ``purchase``.
+
+    Asks further only where one of several buckets has too few units, and for ``ASKS_MYSQL``.
+    """
     bucket = bucket_of(claims.order_no)
-    reply = _ask_gate(bucket=bucket, claims=claims, quantity=quantity)
     if reply.buckets > 1:
         reply = _in_all_buckets(reply=reply, bucket=bucket, claims=claims, quantity=quantity)
     stages.mark(Stage.REDIS)
@@ -110,7 +170,7 @@ def reserve(*, claims: TicketClaims, quantity: int) -> Accepted:
     if reply.is_wake_up_wanted:
         wakeups.request(bucket)
     stages.mark(Stage.PUBLISH)
-    if reply.code in {ReserveCode.RESERVED, ReserveCode.ALREADY_YOURS}:
+    if reply.code is ReserveCode.RESERVED or reply.code is ReserveCode.ALREADY_YOURS:
         durable.await_replicas(bucket=bucket, has_written=reply.code is ReserveCode.RESERVED)
         return Accepted(order_no=claims.order_no)
     if reply.code in {ReserveCode.NOT_PREHEATED, ReserveCode.ENDED} and _is_known(claims=claims, quantity=quantity):
@@ -121,19 +181,6 @@ def reserve(*, claims: TicketClaims, quantity: int) -> Accepted:
     if reply.code is ReserveCode.ENDED or (reply.code is ReserveCode.SOLD_OUT and reply.number == 0):
         shut_items.note((bucket, claims.item_id), reply.code)
     raise _refusal(code=reply.code, number=reply.number, order_no=claims.order_no)
-
-
-def _ask_gate(*, bucket: BucketRef, claims: TicketClaims, quantity: int) -> ReserveReply:
-    return gate.reserve(
-        bucket=bucket,
-        order_no=claims.order_no,
-        item_id=claims.item_id,
-        buyer_id=claims.buyer_id,
-        limit_key=claims.limit_key,
-        quantity=quantity,
-        price=claims.price,
-        ticket_expires_ms=claims.expires_ms,
-    )
 
 
 def _in_all_buckets(*, reply: ReserveReply, bucket: BucketRef, claims: TicketClaims, quantity: int) -> ReserveReply:
@@ -149,7 +196,7 @@ def _in_all_buckets(*, reply: ReserveReply, bucket: BucketRef, claims: TicketCla
         wakeups.request_units(bucket=bucket, item_id=claims.item_id, units=quantity)
         return replace(reply, code=ReserveCode.BUSY, number=0)
     if seen.units == 0 and seen.is_fresh:
-        return _ask_gate(bucket=bucket, claims=claims, quantity=quantity)
+        return gate.reserve(**_question(claims=claims, quantity=quantity))
     return replace(reply, number=seen.units)
 
 
@@ -186,6 +233,9 @@ def _missing_bucket(order_no: str) -> PurchaseRefused:
         return GateUnavailable("Redis has lost the bucket")
     return Ended(order_no) if state in {SaleState.ARCHIVING, SaleState.ARCHIVED} else NotPreheated()
 
+
+# Who may hold a reservation all the same, or is to be told of the orders he has.
+ASKS_MYSQL = frozenset({ReserveCode.NOT_PREHEATED, ReserveCode.ENDED, ReserveCode.LIMIT_REACHED})
 
 _FINAL: dict[ReserveCode, type[SoldOut | Ended | TicketExpired]] = {
     ReserveCode.SOLD_OUT: SoldOut,

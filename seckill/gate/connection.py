@@ -112,13 +112,18 @@ def connection_of_this_thread() -> Any:
     """Return this thread's connection, connected; one that was idle is first looked at, with nothing sent on it yet."""
     connection, now = _own.connection, time.monotonic()
     if connection is None:
-        connection = _own.connection = raw_client().connection_pool.make_connection()
+        connection = _own.connection = new_connection()
     elif now - _own.used_at > IDLE_SECONDS and connection.is_connected and _is_closed(connection):
         connection.disconnect()
     if not connection.is_connected:
         connection.connect()
     _own.used_at = now
     return connection
+
+
+def new_connection() -> Any:
+    """Return a connection of the pool's making that is nobody's yet, and not connected."""
+    return raw_client().connection_pool.make_connection()
 
 
 def _is_closed(connection: Any) -> bool:

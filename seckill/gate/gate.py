@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from metrics import stages
 from metrics.stages import Stage
@@ -18,6 +18,7 @@ from seckill.gate.codes import ReserveCode
 from seckill.gate.connection import TIMED, Script
 from seckill.gate.entries import BadEntry, QueueEntry, parse_entry, to_text
 from seckill.gate.keys import BucketRef
+from seckill.gate.pipeline import acall
 from seckill.gate.receipts import Receipt, parse_receipt
 
 _reserve = Script("reserve")
@@ -43,6 +44,19 @@ class PauseMark(StrEnum):
 
     KNOWN = "1"
     STOP = "stop"
+
+
+class ReserveQuestion(TypedDict):
+    """What a purchase asks for; ``ticket_expires_ms`` as Redis tells the time."""
+
+    bucket: BucketRef
+    order_no: str
+    item_id: int
+    buyer_id: int
+    limit_key: str
+    quantity: int
+    price: Decimal | str
+    ticket_expires_ms: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,20 +134,33 @@ class Restock:
     units_back: int
 
 
-def reserve(
-    *,
-    bucket: BucketRef,
-    order_no: str,
-    item_id: int,
-    buyer_id: int,
-    limit_key: str,
-    quantity: int,
-    price: Decimal | str,
-    ticket_expires_ms: int,
-) -> ReserveReply:
+def reserve(**asked: Unpack[ReserveQuestion]) -> ReserveReply:
     """Try to reserve, in one round trip. After ``GateUnavailable`` the outcome may be unknown."""
-    script = _timed_reserve if stages.is_watched() else _reserve
-    reply = script(bucket.keys, order_no, item_id, buyer_id, limit_key, quantity, str(price), ticket_expires_ms)
+    return _reserve_reply(_reserve_script()(asked["bucket"].keys, *_reserve_args(asked)))
+
+
+async def areserve(**asked: Unpack[ReserveQuestion]) -> ReserveReply:
+    """Do as ``reserve``, on an event loop."""
+    return _reserve_reply(await acall(_reserve_script(), asked["bucket"].keys, _reserve_args(asked)))
+
+
+def _reserve_args(asked: ReserveQuestion) -> tuple[str | int, ...]:
+    return (
+        asked["order_no"],
+        asked["item_id"],
+        asked["buyer_id"],
+        asked["limit_key"],
+        asked["quantity"],
+        str(asked["price"]),
+        asked["ticket_expires_ms"],
+    )
+
+
+def _reserve_script() -> Script:
+    return _timed_reserve if stages.is_watched() else _reserve
+
+
+def _reserve_reply(reply: Any) -> ReserveReply:
     try:
         code, number, wake, *microseconds = reply
         if microseconds:
@@ -150,7 +177,15 @@ def look_up(*, bucket: BucketRef, order_no: str) -> Receipt | None:
 
     Raises ``NotPreheated`` when nothing of the bucket is there.
     """
-    reply = _look_up(bucket.keys, order_no, "")
+    return _receipt_of(_look_up(bucket.keys, order_no, ""))
+
+
+async def alook_up(*, bucket: BucketRef, order_no: str) -> Receipt | None:
+    """Do as ``look_up``, on an event loop."""
+    return _receipt_of(await acall(_look_up, bucket.keys, (order_no, "")))
+
+
+def _receipt_of(reply: Any) -> Receipt | None:
     _require(reply[0])
     return parse_receipt(to_text(reply[1])) if reply[1] else None
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import yaml
-from django.core.handlers.wsgi import WSGIHandler
 from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
@@ -28,6 +27,7 @@ from seckill.settlement import settle_bucket
 from tests.config.test_lane import body_of, call, environ_of
 from tests.plugin import ROOT
 from tests.support.api import PURCHASES
+from tests.support.asgi import django
 from tests.support.broker import wait_for_message
 from tests.support.scrape import TOKEN, Samples, scrape
 from tests.support.shop import make_tickets, open_sale
@@ -61,7 +61,7 @@ def expressions() -> list[str]:
 def lived_through(settings: Settings) -> Samples:
     """Scrape a shop where everything that is counted has happened."""
     settings.METRICS_TOKEN, settings.STAGE_SAMPLE_ONE_IN = TOKEN, 1
-    shop, door = open_sale(units=3), with_stage_times(WSGIHandler())
+    shop, door = open_sale(units=3), with_stage_times(django())
     for ticket in make_tickets(shop, 2):
         call(door, environ_of("POST", PURCHASES, body_of(ticket)))
     wait_for_message(shop.bucket)

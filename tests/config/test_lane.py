@@ -2,11 +2,9 @@
 
 import io
 import json
-from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from django.core.handlers.wsgi import WSGIHandler
 from django.db import DatabaseError
 from django.test import RequestFactory
 from pytest_django import DjangoAssertNumQueries
@@ -17,10 +15,12 @@ from config.lane import FastLane
 from seckill.gate.connection import raw_client
 from seckill.tickets import read_ticket
 from tests.support.api import PURCHASES
+from tests.support.asgi import call_asgi, django
 from tests.support.shop import make_buyers, make_tickets, open_sale, ticket_of
 from tests.support.state import dump
 
 JSON = "application/json"
+GIVEN_ON = 299
 
 
 class GivenOn:
@@ -29,11 +29,11 @@ class GivenOn:
     def __init__(self) -> None:
         self.bodies: list[bytes] = []
 
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+    async def __call__(self, _scope: Any, receive: Any, send: Any) -> None:
         """Read, and answer as nobody else does."""
-        self.bodies.append(environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)))
-        start_response("299 Given On", [])
-        return [b""]
+        self.bodies.append((await receive())["body"])
+        await send({"type": "http.response.start", "status": GIVEN_ON, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
 
 
 def environ_of(method: str, path: str, body: str = "", **extra: str) -> dict[str, Any]:
@@ -42,12 +42,10 @@ def environ_of(method: str, path: str, body: str = "", **extra: str) -> dict[str
     return {**made, "wsgi.input": io.BytesIO(raw)}
 
 
-def call(application: Any, environ: dict[str, Any]) -> tuple[str, list[tuple[str, str]], bytes]:
+def call(application: Any, environ: dict[str, Any]) -> tuple[int, list[tuple[str, str]], bytes]:
     """Return status, headers in order without the request's id, and body."""
-    told: list[Any] = []
-    unread = {**environ, "wsgi.input": io.BytesIO(environ["wsgi.input"].getvalue())}
-    body = b"".join(application(unread, lambda status, headers, *_: told.extend((status, headers))))
-    return told[0], sorted(header for header in told[1] if header[0] != "X-Request-Id"), body
+    status, headers, body = call_asgi(application, environ)
+    return status, sorted(header for header in headers if header[0] != "X-Request-Id"), body
 
 
 def body_of(ticket: str, quantity: int = 1) -> str:
@@ -69,17 +67,17 @@ def test_the_same_answers_as_django_s(language: str) -> None:
         environ_of("GET", f"{PURCHASES}{number}/", **extra, **ask),
         environ_of("GET", f"{PURCHASES}{read_ticket(second).order_no}/", **extra, **ask),
     ]
-    lane, django = FastLane(GivenOn()), WSGIHandler()
+    lane = FastLane(GivenOn())
     for environ in calls:
-        assert call(lane, environ) == call(django, environ)
+        assert call(lane, environ) == call(django(), environ)
     statuses = [call(lane, environ)[0] for environ in calls]
-    assert statuses == ["202 Accepted", *["409 Conflict"] * 2, "403 Forbidden", "200 OK", "403 Forbidden"]
+    assert statuses == [202, 409, 409, 403, 200, 403]
 
 
 def test_the_language_cookie_counts(settings: Settings) -> None:
     environ = environ_of("POST", PURCHASES, body_of("x"), HTTP_COOKIE=f"a=b; {settings.LANGUAGE_COOKIE_NAME}=zh-hans")
     answer = call(FastLane(GivenOn()), environ)
-    assert answer == call(WSGIHandler(), environ)
+    assert answer == call(django(), environ)
     assert ("Content-Language", "zh-hans") in answer[1]
 
 
@@ -99,10 +97,10 @@ def test_what_is_not_plainly_in_order_goes_on_with_its_body() -> None:
         environ_of("POST", PURCHASES, good.replace("1}", "1001}")),
         environ_of("PUT", PURCHASES, good),
     ]
-    django = GivenOn()
-    lane = FastLane(django)
-    assert {call(lane, environ)[0] for environ in others} == {"299 Given On"}
-    assert django.bodies == [environ["wsgi.input"].getvalue() for environ in others]
+    behind = GivenOn()
+    lane = FastLane(behind)
+    assert {call(lane, environ)[0] for environ in others} == {GIVEN_ON}
+    assert behind.bodies == [environ["wsgi.input"].getvalue() for environ in others]
     for path in (
         PURCHASES,
         f"{PURCHASES}{number}/",
@@ -110,7 +108,7 @@ def test_what_is_not_plainly_in_order_goes_on_with_its_body() -> None:
         f"{PURCHASES}{number}/x/",
         "/api/v1/time/",
     ):
-        assert call(lane, environ_of("GET", path))[0] == "299 Given On"
+        assert call(lane, environ_of("GET", path))[0] == GIVEN_ON
     assert dump(shop.bucket) == before
 
 
@@ -119,35 +117,35 @@ def test_a_shop_that_wants_https_redirects_before_anything_else(settings: Settin
     environ = environ_of("POST", PURCHASES, body_of(make_tickets(shop, 1)[0]))
     settings.SECURE_SSL_REDIRECT = True
     before = dump(shop.bucket)
-    assert call(FastLane(GivenOn()), environ)[0] == "299 Given On"
+    assert call(FastLane(GivenOn()), environ)[0] == GIVEN_ON
     assert dump(shop.bucket) == before
 
 
 def test_what_nobody_foresaw_is_logged_and_answered_by_django(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(**_: object) -> None:
+    async def fail(**_: object) -> None:
         raise RuntimeError("out of order")
 
-    monkeypatch.setattr(lane_module, "purchase", fail)
+    monkeypatch.setattr(lane_module, "apurchase", fail)
     environ = environ_of("POST", PURCHASES, body_of("x"))
-    django = GivenOn()
-    assert call(FastLane(django), environ)[0] == "299 Given On"
-    assert django.bodies == [environ["wsgi.input"].getvalue()]
+    behind = GivenOn()
+    assert call(FastLane(behind), environ)[0] == GIVEN_ON
+    assert behind.bodies == [environ["wsgi.input"].getvalue()]
     assert "out of order" in caplog.text
 
 
 def test_a_lost_database_connection_is_django_s_to_replace(monkeypatch: pytest.MonkeyPatch) -> None:
     """Django looks after its connections before each call; the lane does so once a second."""
 
-    def fail(**_: object) -> None:
+    async def fail(**_: object) -> None:
         raise DatabaseError(2006, "gone away")
 
-    monkeypatch.setattr(lane_module, "purchase", fail)
+    monkeypatch.setattr(lane_module, "apurchase", fail)
     environ = environ_of("POST", PURCHASES, body_of("x"))
-    django = GivenOn()
-    assert call(FastLane(django), environ)[0] == "299 Given On"
-    assert django.bodies == [environ["wsgi.input"].getvalue()]
+    behind = GivenOn()
+    assert call(FastLane(behind), environ)[0] == GIVEN_ON
+    assert behind.bodies == [environ["wsgi.input"].getvalue()]
 
 
 def test_a_purchase_takes_one_script_call_and_no_sql(django_assert_num_queries: DjangoAssertNumQueries) -> None:
@@ -157,5 +155,5 @@ def test_a_purchase_takes_one_script_call_and_no_sql(django_assert_num_queries: 
     call(lane, environ_of("POST", PURCHASES, body_of(first)))
     raw_client().config_resetstat()
     with django_assert_num_queries(0):
-        assert call(lane, environ_of("POST", PURCHASES, body_of(second)))[0] == "202 Accepted"
+        assert call(lane, environ_of("POST", PURCHASES, body_of(second)))[0] == 202
     assert raw_client().info("commandstats")["cmdstat_evalsha"]["calls"] == 1

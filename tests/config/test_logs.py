@@ -9,7 +9,6 @@ import pytest
 from django.conf import settings as django_settings
 from django.contrib.auth.models import User
 from django.core import mail
-from django.core.handlers.wsgi import WSGIHandler
 from django.test import Client
 from structlog.contextvars import bound_contextvars, get_contextvars
 
@@ -23,6 +22,7 @@ from seckill import wakeups
 from seckill.tickets import read_ticket
 from tests.config.test_lane import body_of, call, environ_of
 from tests.support.api import PURCHASES
+from tests.support.asgi import django
 from tests.support.broker import broker, wait_for_message
 from tests.support.shop import buy, make_buyers, make_ticket, make_tickets, open_sale
 
@@ -82,7 +82,7 @@ def test_a_refused_purchase_is_counted_and_gets_no_line(
     lines: Lines, capsys: pytest.CaptureFixture[str], *, is_fast: bool
 ) -> None:
     """Nor does a poll by ticket; an accepted purchase gets its one."""
-    door: Any = FastLane(WSGIHandler()) if is_fast else WSGIHandler()
+    door: Any = FastLane(django()) if is_fast else django()
     first, second = make_tickets(open_sale(units=1), 2)
     for body in (body_of(first), body_of(second), body_of("forged"), "no json at all"):
         call(door, environ_of("POST", PURCHASES, body))

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 PYTHON = sys.executable
 MANAGE = (PYTHON, "manage.py")
-LOAD_WSGI = (PYTHON, "-c", "import config.wsgi; print('loaded')")
+LOAD_WEB = (PYTHON, "-c", "import config.asgi; print('loaded')")
 START_WORKER = (PYTHON, "-m", "celery", "-A", "config", "worker", "--pool", "solo", "--queues", "nothing")
 SECONDS_MAX = 20
 
@@ -51,7 +51,7 @@ def test_a_missing_setting_is_named(name: str, servers: PrivateServers) -> None:
 
 def test_an_empty_secret_is_a_missing_one(servers: PrivateServers) -> None:
     """An orchestrator that passes on a variable it does not have passes on an empty one."""
-    done = start(LOAD_WSGI, {**servers.environment(), "SECRET_KEY": ""})
+    done = start(LOAD_WEB, {**servers.environment(), "SECRET_KEY": ""})
     assert done.returncode != 0
     assert "SECRET_KEY" in done.stderr
 
@@ -77,13 +77,13 @@ def test_the_check_command_names_what_is_unsound(servers: PrivateServers) -> Non
 
 
 def test_the_web_process_loads_on_sound_servers(servers: PrivateServers) -> None:
-    done = start(LOAD_WSGI, servers.environment())
+    done = start(LOAD_WEB, servers.environment())
     assert (done.returncode, done.stdout) == (0, "loaded\n")
 
 
 @pytest.mark.usefixtures("evicting")
 def test_the_web_process_refuses_to_load_on_a_redis_that_evicts(servers: PrivateServers) -> None:
-    done = start(LOAD_WSGI, servers.environment())
+    done = start(LOAD_WEB, servers.environment())
     assert done.returncode != 0
     assert done.stdout == ""
     assert "ImproperlyConfigured" in done.stderr

@@ -28,7 +28,7 @@ from seckill.gate.keys import BucketRef
 from seckill.incidents import Severity, open_incident, resolve_incident
 from seckill.models import Incident
 from seckill.tasks import deliver_alerts
-from tests.config.test_start import LOAD_WSGI, start
+from tests.config.test_start import LOAD_WEB, start
 from tests.support.broker import broker
 from tests.support.receiver import Receiver, receiver
 from tests.support.shop import make_sale
@@ -380,6 +380,6 @@ def test_nobody_to_tell_is_no_reason_to_publish(bucket: BucketRef) -> None:
 
 @pytest.mark.slow
 def test_a_webhook_without_a_secret_does_not_start(servers: PrivateServers) -> None:
-    done = start(LOAD_WSGI, {**servers.environment(), "ALERT_WEBHOOK_URL": "https://example.com"})
+    done = start(LOAD_WEB, {**servers.environment(), "ALERT_WEBHOOK_URL": "https://example.com"})
     assert done.returncode != 0
     assert "ALERT_WEBHOOK_SECRET is empty" in done.stderr

@@ -70,7 +70,7 @@ def test_case_06_a_second_web_process_writes_nothing(servers: PrivateServers) ->
     environment = servers.environment()
     base, _, _ = environment["DATABASE_URL"].rpartition("/")
     environment["DATABASE_URL"] = f"{base}/{connection.settings_dict['NAME']}"
-    command = [sys.executable, "-c", "import config.wsgi"]
+    command = [sys.executable, "-c", "import config.asgi"]
     subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=60, capture_output=True)
     assert dump(shop.bucket) == before
     assert numbers(shop).left == {shop.item.pk: 9}

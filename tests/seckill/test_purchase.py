@@ -2,22 +2,17 @@
 
 import os
 import time
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
-from redis import Redis
 from redis.connection import Connection
 
-from benchmarks.servers import PrivateServers
 from seckill import wakeups
 from seckill.errors import GateUnavailable
-from seckill.gate import connection as gate_connection
 from seckill.gate.connection import IDLE_SECONDS, connection_of_this_thread, forget_connections, raw_client
 from seckill.gate.keys import BucketRef
 from seckill.models import FlashSale
@@ -25,7 +20,7 @@ from seckill.purchase import purchase
 from seckill.settlement import settle_bucket
 from seckill.tickets import read_ticket, sign_ticket
 from tests.support.broker import settle_messages, wait_for_message
-from tests.support.proxy import Proxy, proxy_to
+from tests.support.proxy import Proxy
 from tests.support.shop import Shop, buy, make_buyers, make_ticket, make_tickets, open_sale, ticket_of
 from tests.support.state import assert_settled_state, numbers
 from tests.support.threads import run_together
@@ -192,20 +187,6 @@ def test_three_items_of_a_pool_share_one_limit() -> None:
     assert sorted("order" if "-" in answer else answer for answer in answers) == ["LimitReached"] * 2 + ["order"]
     settle(shop)
     assert sum(numbers(shop).left.values()) == 29
-
-
-@pytest.fixture
-def proxied_gate(servers: PrivateServers, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
-    """The gate behind a proxy that can lose a reply."""
-    with proxy_to(servers.stock_redis.port) as proxy:
-        options = dict(settings.CACHES["stock"]["OPTIONS"]["CONNECTION_POOL_KWARGS"])
-        del options["timeout"]  # the plain pool of this client has none
-        client = Redis.from_url(f"redis://127.0.0.1:{proxy.port}", socket_timeout=2, **options)
-        monkeypatch.setattr(gate_connection, "raw_client", lambda: client)
-        forget_connections()
-        yield proxy
-        forget_connections()
-        client.close()
 
 
 def test_a_lost_reply_then_the_same_purchase(proxied_gate: Proxy) -> None:

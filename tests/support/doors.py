@@ -16,7 +16,7 @@ from benchmarks.servers.account import Account
 from benchmarks.servers.process import HOST, Program, Server, free_port
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-OPTIONS = ("--interface=wsgi", f"--host={HOST}", "--workers=1", "--blocking-threads=2", "--no-ws")
+OPTIONS = ("--interface=asgi", f"--host={HOST}", "--workers=1", "--no-ws")
 # Granian's, or its proxy's.
 HOP_HEADERS = frozenset({"date", "server", "connection"})
 
@@ -60,7 +60,7 @@ def served_shop(servers: PrivateServers, *, lane: bool, directory: Path, **furth
     server = Server(
         program=Program(
             executable=sys.executable,
-            arguments=(sys.executable, "-m", "granian", *OPTIONS, f"--port={port}", "benchmarks.wsgi:application"),
+            arguments=(sys.executable, "-m", "granian", *OPTIONS, f"--port={port}", "benchmarks.asgi:application"),
             port=port,
             directory=ROOT,
             log=directory / f"served-{int(lane)}.log",

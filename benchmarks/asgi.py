@@ -1,4 +1,4 @@
-"""The shop's WSGI application for a Granian that is somebody's child: its workers end with it, even by SIGKILL."""
+"""The shop's ASGI application for a Granian that is somebody's child: its workers end with it, even by SIGKILL."""
 
 import multiprocessing
 
@@ -8,6 +8,6 @@ from benchmarks.servers.process import end_with_parent
 if (master := multiprocessing.parent_process()) is not None and master.pid is not None:
     end_with_parent(master.pid)
 
-from config.wsgi import application
+from config.asgi import application
 
 __all__ = ["application"]
