@@ -24,6 +24,7 @@ from seckill.incidents import Severity, open_incident
 from seckill.reconciliation import reconcile_bucket
 from seckill.returns import return_closed_orders
 from seckill.settlement import settle_bucket
+from seckill.stage_times import stage_sums
 from tests.config.test_lane import body_of, call, environ_of
 from tests.plugin import ROOT
 from tests.support.api import PURCHASES
@@ -80,6 +81,7 @@ def lived_through(settings: Settings) -> Samples:
     for role in ("web", "worker"):
         begin_process(role=role)
     wait_until(partial(_is_there, "seckill_wake_ups_total"), seconds=5)
+    stage_sums.flush()
     return scrape()
 
 
