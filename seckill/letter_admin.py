@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext_lazy as _
 
 from rest.coloured import coloured
@@ -22,6 +22,7 @@ from seckill.advice import advice_for
 from seckill.dead_letters import DEAD_LETTER
 from seckill.errors import DecisionRefused, GateUnavailable
 from seckill.models import DeadLetter
+from seckill.remedies import story_of
 from seckill.replay import Verdict, decide_letter, replay_obstacle
 
 Decision = DeadLetter.Decision
@@ -56,12 +57,12 @@ class LetterForm(DeskForm):
 class DeadLetterAdmin(ReadOnlyDeskAdmin):
     """Queue entries that could be neither read nor written; those to be decided are shown first."""
 
-    list_display = ["what_happened", "where", "created_at", "how_far", "decided_by", "remedy"]
+    list_display = ["what_happened", "where", "created_at", "how_far", "decided_by", "story", "remedy"]
     list_filter = [WaitingFilter, "decision"]
     list_select_related = ["pool__sale", "decided_by"]
     search_fields = ["=stream_id", "error"]
     ordering = ["-id"]
-    readonly_fields = ["what_happened", "what_the_system_did", "what_you_can_do", "remedy"]
+    readonly_fields = ["what_happened", "what_the_system_did", "what_you_can_do", "story", "remedy"]
     actions = ["replay", "refuse"]
 
     def get_urls(self) -> list[URLPattern]:
@@ -75,6 +76,13 @@ class DeadLetterAdmin(ReadOnlyDeskAdmin):
         fields = {name: str(letter.fields.get(name, "?")) for name in ("order", "quantity", "item", "buyer")}
         words = _("Order %(order)s: %(quantity)s × item %(item)s for buyer %(buyer)s") % fields
         return format_html('<b>{}</b><br><span class="desk-small">{}</span>', words, letter.error)
+
+    @admin.display(description=_("What became of …"))
+    def story(self, letter: DeadLetter) -> str:
+        """Lead to what is known of the order number, and of all that its buyer has."""
+        named = (("order", _("the order")), ("buyer", _("the buyer")))
+        links = [(story_of(letter.fields[name]), words) for name, words in named if letter.fields.get(name)]
+        return format_html_join(" · ", '<a href="{}">{}</a>', links) or "–"
 
     @admin.display(description=_("where"))
     def where(self, letter: DeadLetter) -> str:
@@ -133,6 +141,7 @@ class DeadLetterAdmin(ReadOnlyDeskAdmin):
             "opts": self.opts,
             "letter": letter,
             "words": self.what_happened(letter),
+            "story": self.story(letter),
             "advice": advice_for(DEAD_LETTER),
             "obstacle": obstacle,
             "form": form,

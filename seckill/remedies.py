@@ -63,9 +63,14 @@ def _changes(_place: Place) -> str:
     return f"{reverse('desk_inbox')}?list=all"
 
 
+def story_of(query: object) -> str:
+    """Where is told what became of an order number, or of a buyer's purchases."""
+    return f"{reverse('desk_explain')}?{urlencode({'q': query})}"
+
+
 def _order(place: Place) -> str:
     if found := ORDER_NO.search(place.incident.detail):
-        return f"{reverse('admin:seckill_reservation_changelist')}?{urlencode({'q': found[1]})}"
+        return story_of(found[1])
     return _listed("reservation")(place)
 
 
@@ -83,8 +88,8 @@ REMEDIES: Mapping[str, Way] = {
     "books_differ": COMPARE,
     "returns_stuck": COMPARE,
     "phantom": (_("See the refused orders"), _listed("reservation", reason__exact="phantom")),
-    "order_differs": (_("See the order"), _order),
-    "row_refused": (_("See the order"), _order),
+    "order_differs": (_("What became of it"), _order),
+    "row_refused": (_("What became of it"), _order),
     "dead_letter": (_("Decide the dead letters"), _listed("deadletter")),
     "redis_lost": REBUILDS,
     "queue_forked": REBUILDS,

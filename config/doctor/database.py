@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
+from actions.guard import missing
 from config.doctor.findings import Finding, fail, judge, ok, warn
 from seckill.lock_watch import can_see_waits
 
@@ -28,6 +29,7 @@ def examine_database() -> Iterator[Finding]:
     yield _time_zones()
     yield _connections()
     yield _locks()
+    yield _triggers()
 
 
 def examine_migrations() -> Iterator[Finding]:
@@ -148,3 +150,14 @@ def _locks() -> Finding:
     what = "This user may not see who waits for locks: an incident about a busy lock will name nobody."
     advice = "GRANT PROCESS ON *.* TO the shop's user (MySQL 8: and SELECT ON performance_schema.*)."
     return ok(TOPIC, "it tells who keeps a lock") if can_see_waits() else warn(TOPIC, what, advice)
+
+
+def _triggers() -> Finding:
+    """What the log's own app makes after each migrate, if the server lets it."""
+    gone = missing()
+    what = f"Triggers are missing, so that the database would let the action log be changed: {', '.join(gone)}"
+    advice = (
+        "Run manage.py migrate with a user who may create triggers (with a binary log: SUPER, or"
+        " log_bin_trust_function_creators=1 meanwhile)."
+    )
+    return warn(TOPIC, what, advice) if gone else ok(TOPIC, "it refuses to change the action log")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,11 +10,18 @@ from django.contrib import admin
 from django.contrib.auth.models import Group
 from django.test import RequestFactory
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from django.utils import timezone
 
 from accounts.roles import NAMES, set_roles
 from actions.models import ActionEntry
 from config import urls  # noqa: F401  registers every page
+from inventory.changes import ManualChange, submit
+from inventory.models import StockAdjustment
+from seckill.change_tables import ItemAdjustment, WindowChange
+from tests.seckill.test_replay import park_one
+from tests.support.payments import unwelcome_payment
 from tests.support.roles import browser_of, in_role
+from tests.support.shop import make_buyers, open_sale
 
 ROLES = ("operator", "approver", "auditor")
 ALL, ASK, DECIDE = set(ROLES), {"operator"}, {"approver"}
@@ -66,26 +74,26 @@ OTHER_PAGES: dict[str, set[str]] = {
     "desk_sale_new": {"operator"},
     "desk_sale_template": ALL,
 }
-# Pages of one row: tried with that row in the tests of the page.
-PAGES_OF_ROWS = {
-    "desk_sale",
-    "desk_sale_preheat",
-    "desk_sale_import",
-    "desk_sale_window",
-    "desk_sale_action",
-    "desk_item_action",
-    "desk_monitor_sale",
-    "desk_monitor_now",
-    "desk_monitor_history",
-    "desk_audit_item",
-    "desk_audit_runs",
-    "desk_audit_reconcile",
-    "desk_audit_sku",
-    "seckill_itemadjustment_decide",
-    "seckill_windowchange_decide",
-    "seckill_deadletter_decide",
-    "inventory_stockadjustment_decide",
-    "orders_payment_refund",
+# Pages of one row, by the roles that may open them; each is opened with a row of its own.
+PAGES_OF_ROWS: dict[str, set[str]] = {
+    "desk_sale": ALL,
+    "desk_sale_preheat": {"operator"},
+    "desk_sale_import": {"operator"},
+    "desk_sale_window": {"operator"},
+    "desk_sale_action": {"operator"},
+    "desk_item_action": {"operator"},
+    "desk_monitor_sale": ALL,
+    "desk_monitor_now": ALL,
+    "desk_monitor_history": ALL,
+    "desk_audit_item": ALL,
+    "desk_audit_runs": ALL,
+    "desk_audit_reconcile": {"operator"},
+    "desk_audit_sku": ALL,
+    "seckill_itemadjustment_decide": {"approver"},
+    "seckill_windowchange_decide": {"approver"},
+    "seckill_deadletter_decide": {"operator"},
+    "inventory_stockadjustment_decide": {"approver"},
+    "orders_payment_refund": {"operator"},
 }
 # Django's own: about the asker, or with nothing to see.
 OF_DJANGO = {
@@ -167,7 +175,7 @@ def test_a_buyer_has_no_business_at_the_desk() -> None:
 def test_every_page_that_is_no_model_s_is_in_the_matrix() -> None:
     names = {str(pattern.name) for route, pattern in routes(get_resolver()) if route.startswith("admin/")} - {"None"}
     others = {name for name in names if name.rpartition("_")[2] not in OF_MODELS or name.startswith("desk_")}
-    assert others - OF_DJANGO == (OTHER_PAGES.keys() | PAGES_OF_ROWS) - OF_DJANGO
+    assert others - OF_DJANGO == (OTHER_PAGES.keys() | PAGES_OF_ROWS.keys()) - OF_DJANGO
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -176,6 +184,46 @@ def test_each_role_at_the_pages_that_are_no_model_s(role: str) -> None:
     for name, roles in OTHER_PAGES.items():
         path = reverse(name if name.startswith("desk_") else f"admin:{name}")
         assert client.get(path).status_code == (200 if role in roles else 403), name
+
+
+def keys_of_rows() -> dict[str, list[Any]]:
+    """What stands in the address of each page of one row, of rows that are there."""
+    shop = open_sale(units=20)
+    sale, item, sku = shop.sale.pk, shop.item.pk, shop.item.sku_id
+    by, now = in_role("operator"), timezone.now()
+    window = {"opens_at": shop.sale.opens_at, "closes_at": shop.sale.closes_at + timedelta(hours=1)}
+    window_change: ManualChange = WindowChange(sale=shop.sale, reason="the queue is long", **window)
+    changes = {
+        "seckill_windowchange_decide": window_change,
+        "inventory_stockadjustment_decide": StockAdjustment(sku_id=sku, delta=-2, reason="two were broken"),
+        "seckill_itemadjustment_decide": ItemAdjustment(item=shop.item, delta=1, reason="a box was found"),
+    }
+    of_sale = ("desk_sale", "desk_sale_preheat", "desk_sale_import", "desk_sale_window", "desk_monitor_sale")
+    of_item = ("desk_audit_item", "desk_audit_runs", "desk_audit_reconcile")
+    return {
+        **{name: [submit(change=change, by=by, now=now).pk] for name, change in changes.items()},
+        **{name: [sale] for name in (*of_sale, "desk_monitor_now", "desk_monitor_history")},
+        **{name: [item] for name in of_item},
+        "desk_sale_action": [sale, "pause"],
+        "desk_item_action": [sale, item, "pause"],
+        "desk_audit_sku": [sku],
+        "seckill_deadletter_decide": [park_one(shop, make_buyers(1)[0]).pk],
+        "orders_payment_refund": [unwelcome_payment().pk],
+    }
+
+
+@pytest.mark.parametrize("role", ["buyer", *ROLES])
+def test_each_role_at_the_pages_of_one_row(role: str) -> None:
+    client, keys = browser_of(role), keys_of_rows()
+    assert keys.keys() == PAGES_OF_ROWS.keys()
+    for name, roles in PAGES_OF_ROWS.items():
+        path = reverse(name if name.startswith("desk_") else f"admin:{name}", args=keys[name])
+        answer = client.post(path) if name == "desk_audit_reconcile" else client.get(path)
+        if role == "buyer":
+            assert answer["Location"].startswith("/admin/login/"), name
+        else:
+            assert (answer.status_code == 403) == (role not in roles), (name, answer.status_code)
+            assert answer.status_code < 404, name
 
 
 def test_every_operators_call_is_in_the_matrix() -> None:

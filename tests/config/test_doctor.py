@@ -20,6 +20,7 @@ from django_celery_beat.models import PeriodicTask
 from pytest_django import Settings
 from redis import Redis
 
+from actions.guard import guard
 from benchmarks.servers import PrivateServers
 from config.doctor.clocks import Skew, examine_clocks
 from config.doctor.database import connections_needed, examine_database, examine_migrations
@@ -205,6 +206,16 @@ def test_a_table_that_cannot_write_chinese() -> None:
     finally:
         execute("DROP TABLE odd")
     assert (verdict, what) == (Verdict.FAIL, "Not utf8mb4: odd. Names in Chinese are refused or cut there.")
+
+
+def test_a_database_that_would_let_the_log_be_changed() -> None:
+    execute("DROP TRIGGER actions_actionentry_no_delete")
+    try:
+        ((verdict, what),) = bad(examine_database)
+    finally:
+        guard()
+    assert (verdict, "actions_actionentry_no_delete" in what) == (Verdict.WARN, True)
+    assert bad(examine_database) == []
 
 
 def test_a_database_that_knows_no_time_zones(settings: Settings) -> None:

@@ -418,7 +418,7 @@ def test_the_page_asks_first_and_wants_the_permission() -> None:
     client.force_login(user)
     page = reverse("admin:seckill_deadletter_changelist")
     data = {"action": "refuse", "_selected_action": [letter.pk]}
-    client.post(page, data | {"reason": "x"})
+    client.post(page, data | {"reason": "once more"})
     letter.refresh_from_db()
     assert letter.decision == ""
     user.user_permissions.add(Permission.objects.get(codename="decide_deadletter"))
@@ -431,7 +431,7 @@ def test_the_page_asks_first_and_wants_the_permission() -> None:
     assert [message.message for message in told.context["messages"]] == [f"{letter}: refused"]
     assert_decided(letter, "REFUSE")
     assert letter.decided_by == user
-    again = client.post(f"{page}?show=all", {**data, "action": "replay", "reason": "x"}, follow=True)
+    again = client.post(f"{page}?show=all", {**data, "action": "replay", "reason": "once more"}, follow=True)
     assert [message.level_tag for message in again.context["messages"]] == ["error"]
 
 

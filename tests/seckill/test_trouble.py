@@ -1,5 +1,7 @@
 """Incidents and dead letters at the desk: what is open is shown first, the rest is found, each has its one button."""
 
+import re
+
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.db import connection
@@ -13,10 +15,11 @@ from seckill.advice import ADVICE
 from seckill.incidents import Severity, open_incident, resolve_incident
 from seckill.models import DeadLetter, Incident
 from seckill.remedies import remedy_for
+from seckill.settlement import settle_bucket
 from seckill.waiting import COUNTED_MAX, what_waits
 from tests.seckill.test_replay import park_one
 from tests.support.desk import cells
-from tests.support.shop import Shop, make_buyers, open_sale
+from tests.support.shop import Shop, buy, make_buyers, make_ticket, open_sale
 
 INCIDENTS = reverse("admin:seckill_incident_changelist")
 LETTERS = reverse("admin:seckill_deadletter_changelist")
@@ -169,3 +172,33 @@ def test_what_cannot_be_replayed_is_only_refused() -> None:
     assert desk.post(address, {"decision": "REPLAY", "reason": "crafted"}).status_code == 200
     letter.refresh_from_db()
     assert letter.decision == ""
+
+
+@pytest.mark.parametrize("kind", ["order_differs", "row_refused"])
+def test_an_incident_about_an_order_leads_to_what_became_of_it(kind: str) -> None:
+    shop = open_sale()
+    number = buy(make_ticket(shop))
+    settle_bucket(bucket=shop.bucket, clock=timezone.now)
+    happen(shop, kind, detail=f"Redis and MySQL differ about order {number}")
+    client = owner()
+    (link,) = re.findall(r'class="desk-button" href="([^"]+)">What became of it<', page_of(client, INCIDENTS))
+    assert link == f"{reverse('desk_explain')}?q={number}"
+    told = client.get(link).content.decode()
+    assert number in told
+    assert "Nothing here answers to" not in told
+
+
+def test_a_letter_leads_to_its_order_and_its_buyer() -> None:
+    shop = open_sale(units=3)
+    (buyer,) = make_buyers(1)
+    letter = park_one(shop, buyer)
+    client, explain = owner(), reverse("desk_explain")
+    change = reverse("admin:seckill_deadletter_change", args=[letter.pk])
+    for page in (LETTERS, change, reverse("admin:seckill_deadletter_decide", args=[letter.pk])):
+        html = page_of(client, page)
+        for query in (letter.fields["order"], buyer.pk):
+            assert f'href="{explain}?q={query}"' in html, page
+    for query in (letter.fields["order"], buyer.pk):
+        assert letter.fields["order"] in page_of(client, explain, q=str(query))
+    DeadLetter.objects.update(fields={"junk": "x"})
+    assert cells(page_of(client, LETTERS), "story") == ["–"]
