@@ -99,15 +99,21 @@ TEMPLATES = [
     },
 ]
 
+_database = env.db("DATABASE_URL")
+# The certificate of the authority that has signed the database's; the URL's ssl_mode says how much is asked for.
+_authority = env.str("DATABASE_CA", default="")
+
 # A lock wait of 4 s ends a queue behind a holder that stands still (SIGSTOP, a frozen machine). MariaDB also ends a
 # transaction that idles for 20 s, and so frees its locks; MySQL, which reads the /*M! */ part as a comment, has no such
 # limit: there it takes the 60 s after which either ends a session that says nothing, with its locks and its GET_LOCK.
 DATABASES = {
     "default": {
-        **env.db("DATABASE_URL"),
+        **_database,
         "CONN_MAX_AGE": env.int("CONN_MAX_AGE", default=60),
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {
+            **_database.get("OPTIONS", {}),
+            **({"ssl": {"ca": _authority}} if _authority else {}),
             "charset": "utf8mb4",
             "isolation_level": "read committed",
             "connect_timeout": 3,

@@ -47,6 +47,12 @@ def run_suite(
     return _read(results, seconds=time.monotonic() - begun, status=status)
 
 
+def run_demo(*, environment: Mapping[str, str], log: Path) -> bool:
+    """Let a whole shop sell out on a stack, with web server, worker and beat; tell whether every law held."""
+    command = [sys.executable, "-m", "benchmarks.demo"]
+    return run_to_log(command, log=log, environment={**os.environ, **environment}) == 0
+
+
 def _read(results: Path, *, seconds: float, status: int) -> Outcome:
     cases = list(ET.parse(results).iter("testcase")) if results.exists() else []  # noqa: S314  pytest's own
     failed = [_name(case) for case in cases if case.find("failure") is not None or case.find("error") is not None]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.db import connection
 
 from benchmarks.servers import PrivateServers
 from seckill.gate.connection import raw_client
@@ -16,6 +17,8 @@ pytestmark = pytest.mark.slow
 PYTHON = sys.executable
 MANAGE = (PYTHON, "manage.py")
 LOAD_WEB = (PYTHON, "-c", "import config.asgi; print('loaded')")
+CIPHER = "import django; django.setup(); from django.db import connection as c; k = c.cursor();"
+ASK_CIPHER = (PYTHON, "-c", CIPHER + "k.execute(\"SHOW STATUS LIKE 'Ssl_cipher'\"); print(k.fetchone())")
 START_WORKER = (PYTHON, "-m", "celery", "-A", "config", "worker", "--pool", "solo", "--queues", "nothing")
 SECONDS_MAX = 20
 
@@ -38,6 +41,21 @@ def evicting() -> Iterator[None]:
     raw_client().config_set("maxmemory-policy", "allkeys-lru")
     yield
     raw_client().config_set("maxmemory-policy", "noeviction")
+
+
+def test_the_address_of_the_database_may_ask_for_encryption(servers: PrivateServers) -> None:
+    """MySQL makes itself a certificate at its first start, MariaDB 10 does not; one of another authority is refused."""
+    environment = {**servers.environment(), "DJANGO_SETTINGS_MODULE": "config.settings"}
+    address = environment["DATABASE_URL"]
+    assert start(ASK_CIPHER, environment).stdout == "('Ssl_cipher', '')\n"
+    encrypted = start(ASK_CIPHER, {**environment, "DATABASE_URL": f"{address}?ssl_mode=REQUIRED"})
+    assert ("TLS_" in encrypted.stdout) is not connection.mysql_is_mariadb  # type: ignore[attr-defined]
+    foreign = {
+        "DATABASE_URL": f"{address}?ssl_mode=VERIFY_IDENTITY",
+        "DATABASE_CA": "/etc/ssl/certs/ca-certificates.crt",
+    }
+    refused = start(ASK_CIPHER, {**environment, **foreign})
+    assert (refused.returncode, refused.stdout) == (1, "")
 
 
 @pytest.mark.parametrize("name", ["SECRET_KEY", "DATABASE_URL", "STOCK_REDIS_URL", "CACHE_REDIS_URL"])
