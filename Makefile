@@ -9,7 +9,7 @@ SETTINGS := SECRET_KEY=unused DATABASE_URL=mysql://nowhere/none \
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help prepare demo up faults bench-returns bench-stages bench-archive bench-desk check test test-fast soak format lock migrations clean
+.PHONY: help prepare demo up faults bench bench-returns bench-stages bench-archive bench-desk check test test-fast soak format lock migrations clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,10 @@ up: prepare ## Run the shop with a sale about to open, until Ctrl-C.
 
 faults: prepare ## Kill, stop and restart each part in the middle of a rush; ARGS=--small for CI's size.
 	@$(BIN)/python -m benchmarks.faults $(ARGS)
+
+bench: ## Measure purchases, answers, polls and settlement, in ten minutes; var/bench/report.json, ARGS="--only a,b".
+	@bash benchmarks/prepare bench
+	@$(BIN)/python -m benchmarks.bench $(ARGS)
 
 bench-returns: prepare ## Measure how soon the units of closed orders can be bought again; var/bench/returns.json.
 	@$(BIN)/python -m benchmarks.returns $(ARGS)
@@ -54,7 +58,7 @@ check: prepare ## Lint, check types, imports, migrations and the settings for pr
 	$(SERVERS) env HTTPS=1 PUBLIC_URL=https://shop.example $(BIN)/python manage.py check --deploy --fail-level WARNING --database default
 
 test: prepare ## Run all tests on real servers; ARGS="-k name" to choose.
-	@bash benchmarks/prepare browser promtool
+	@bash benchmarks/prepare browser promtool bench
 	$(BIN)/python -m pytest -n 2 --ignore tests/e2e --ignore tests/browser $(ARGS)
 	@# The running shop alone, and then the browser: they measure, and two of them would be in each other's way.
 	$(BIN)/python -m pytest tests/e2e $(ARGS)

@@ -5,7 +5,11 @@
 -- A ticket is good for one unit, so a run begins where the last one has ended: TICKETS.next remembers. When all are
 -- used the same ones are sent again, which is answered like the first time and reserves nothing: the number of
 -- accepted purchases is to be read from the shop, not from here.
+-- DELAY_MS lets each connection wait so long on average before it sends the next call; ATTEMPT is what the calls say
+-- of themselves, 1 unless it is given.
 local path = os.getenv('TICKETS') or 'tickets.txt'
+local delay_ms = tonumber(os.getenv('DELAY_MS') or '0')
+local rest = '","quantity":1,"attempt":' .. (os.getenv('ATTEMPT') or '1') .. '}'
 local tickets, position = {}, 0
 local head = { ['Content-Type'] = 'application/json' }
 
@@ -25,12 +29,19 @@ end
 function request()
   local ticket = tickets[position % #tickets + 1]
   position = position + 1
-  return wrk.format('POST', nil, head, '{"ticket":"' .. ticket .. '","quantity":1,"attempt":1}')
+  return wrk.format('POST', nil, head, '{"ticket":"' .. ticket .. rest)
+end
+
+if delay_ms > 0 then
+  function delay()
+    return math.random(0, 2 * delay_ms)
+  end
 end
 
 function done(summary)
+  -- Read before the file is opened, which empties it. Those under way at the end were sent as well.
+  local used = start_of(path) + summary.requests + 2000
   local handle = assert(io.open(path .. '.next', 'w'))
-  -- Those under way at the end were sent as well.
-  handle:write(start_of(path) + summary.requests + 2000)
+  handle:write(used)
   handle:close()
 end
