@@ -4,12 +4,14 @@ Numbered per bucket, one at a time. Up: MySQL first, then Redis, so that nothing
 Down: Redis first, all or nothing, then MySQL. The script makes a delta only with the number after the
 last one and only in the epoch the change names; a rebuild takes number and units from MySQL. So a
 rebuild between the halves of an increase has made the second half itself, and one between the halves
-of a decrease has undone the first: the epoch, looked at under the lock, tells, and it is made anew.
+of a decrease has undone the first: the epoch, looked at under the lock, tells, and it is made anew. Of an item
+that has several buckets one is chosen, and for a decrease that is too big for it the others' units are brought.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.db.models import F
@@ -20,11 +22,13 @@ from inventory.errors import UnknownChange
 from inventory.models import UNITS_MAX, Stock
 from inventory.services import WAREHOUSE, Kind, Movement, record
 from seckill.change_tables import Counterpart, ItemAdjustment
+from seckill.elsewhere import buckets_of_pool, units_left
 from seckill.errors import GateUnavailable, NotPreheated, SettlementError
 from seckill.gate import changing
 from seckill.gate.changing import Adjusted
 from seckill.gate.gate import Snapshot
 from seckill.gate.keys import BucketRef
+from seckill.gathering import Want, gather
 from seckill.models import Bucket, FlashSale, ItemBucket, ReconciliationRun
 from seckill.numbering import is_free
 from seckill.outcomes import account_of, lock_bucket
@@ -53,6 +57,7 @@ def apply_item_adjustment(*, adjustment_id: int, clock: Callable[[], datetime]) 
     Still approved: Redis is away, a rebuild is at it, or another adjustment comes first; the follow-up
     comes back. Refused ones say what would have been possible. Raises ``UnknownChange``.
     """
+    _choose_bucket(adjustment_id=adjustment_id, clock=clock)
     place = _begin(adjustment_id=adjustment_id, now=clock())
     change = place.change
     if change.open_key is None or change.adj_no is None:
@@ -63,6 +68,8 @@ def apply_item_adjustment(*, adjustment_id: int, clock: Callable[[], datetime]) 
         )
     except (GateUnavailable, NotPreheated):
         return ChangeState.APPROVED
+    if adjusted.units_changed == 0:
+        adjusted = replace(adjusted, units_left=adjusted.units_left + _units_elsewhere(place))
     return _end(adjustment_id=adjustment_id, epoch=place.row.epoch, adjusted=adjusted, now=clock())
 
 
@@ -95,6 +102,36 @@ def link_to_adjustments(*, run: ReconciliationRun) -> None:
         reconciliation__isnull=True,
         adj_no__lte=run.adj_no,
     ).update(reconciliation=run)
+
+
+def _choose_bucket(*, adjustment_id: int, clock: Callable[[], datetime]) -> None:
+    """Say which of several buckets an adjustment is for, as long as it has no number.
+
+    More units go to the poorest. Fewer come from the richest, to which units are brought before where it has too few
+    and all together have enough. Raises nothing: what cannot be seen or brought now, the adjustment itself says.
+    """
+    change = ItemAdjustment.objects.select_related("item__pool").filter(pk=adjustment_id, adj_no__isnull=True).first()
+    if change is None or change.state != ChangeState.APPROVED:
+        return
+    buckets = buckets_of_pool(change.item.pool_id)
+    left = units_left(item_id=change.item_id, buckets=buckets) if len(buckets) > 1 else {}
+    if not left:
+        return
+    chosen = (min if change.delta > 0 else max)(left, key=lambda bucket: left[bucket])
+    with transaction.atomic(durable=True):
+        FlashSale.objects.select_for_update().get(pk=change.item.pool.sale_id)
+        unnumbered = ItemAdjustment.objects.filter(pk=adjustment_id, adj_no__isnull=True, state=ChangeState.APPROVED)
+        unnumbered.update(bucket_no=chosen.number)
+    if left[chosen] < -change.delta <= sum(left.values()):
+        with suppress(GateUnavailable, NotPreheated):
+            want = Want(bucket=chosen, item_id=change.item_id, units=-change.delta)
+            gather(want=want, clock=clock, stays=timedelta(0))
+
+
+def _units_elsewhere(place: _Place) -> int:
+    """Units that the item's other buckets have left."""
+    others = [bucket for bucket in buckets_of_pool(place.bucket.pool_id) if bucket != place.bucket]
+    return sum(units_left(item_id=place.change.item_id, buckets=others).values())
 
 
 def _begin(*, adjustment_id: int, now: datetime) -> _Place:
@@ -166,7 +203,9 @@ def _end_decrease(*, place: _Place, adjusted: Adjusted, now: datetime) -> None:
         _finish(place=place, state=ChangeState.APPLIED, outcome=f"number {change.adj_no}", now=now)
         return
     left = adjusted.units_left - adjusted.units_changed
-    _refuse(place=place, units_possible=-min(left, place.unit.allocated - place.unit.sold), now=now)
+    rows = ItemBucket.objects.filter(item_id=change.item_id).values_list("allocated", "sold")
+    unsold = sum(allocated - sold for allocated, sold in rows)
+    _refuse(place=place, units_possible=-min(left, unsold), now=now)
 
 
 def _end_off_sale(*, place: _Place, now: datetime) -> None:
@@ -182,7 +221,9 @@ def _lock(adjustment_id: int) -> _Place:
     if change is None:
         raise UnknownChange
     sale = FlashSale.objects.select_for_update().get(pk=change.item.pool.sale_id)
-    bucket = BucketRef(pool_id=change.item.pool_id, number=change.bucket_no)
+    # Anew: which bucket it is for may have been chosen, or chosen otherwise, until the sale was locked.
+    number = ItemAdjustment.objects.values_list("bucket_no", flat=True).get(pk=adjustment_id)
+    bucket = BucketRef(pool_id=change.item.pool_id, number=number)
     row, unit = Bucket(), ItemBucket()
     if sale.state == SaleState.PREHEATED:
         row = lock_bucket(bucket)

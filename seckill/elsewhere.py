@@ -14,6 +14,7 @@ from django.db import DatabaseError, InterfaceError, connection
 from seckill.errors import GateUnavailable, NotPreheated
 from seckill.gate import gate
 from seckill.gate.keys import BucketRef, bucket_ref
+from seckill.models import Bucket
 from seckill.transfer_tables import Transfer
 
 # Together with the half second of ``shut`` less than the second after which a unit that came back is to be had.
@@ -55,11 +56,11 @@ class Memory:
 memory = Memory()
 
 
-def units_of_item(*, pool_id: int, item_id: int, buckets: int) -> Seen:
+def units_of_item(*, pool_id: int, item_id: int) -> Seen:
     """Tell how many units of an item its pool's buckets have left. Raises nothing: who cannot tell says so."""
     if (known := memory.look_up(item_id)) is not None:
         return known
-    units = _look(item_id=item_id, buckets=[bucket_ref(pool_id, number) for number in range(buckets)])
+    units = _look(pool_id=pool_id, item_id=item_id)
     memory.note(item_id, units)
     return Seen(units=units, is_fresh=True)
 
@@ -77,8 +78,9 @@ def units_left(*, item_id: int, buckets: Sequence[BucketRef]) -> dict[BucketRef,
     return left
 
 
-def _look(*, item_id: int, buckets: Sequence[BucketRef]) -> int | None:
+def _look(*, pool_id: int, item_id: int) -> int | None:
     try:
+        buckets = buckets_of_pool(pool_id)
         newest = _newest_transfer(item_id)
         if Transfer.objects.filter(item_id=item_id, finished_at__isnull=True).exists():
             return None
@@ -89,6 +91,12 @@ def _look(*, item_id: int, buckets: Sequence[BucketRef]) -> int | None:
         connection.close_if_unusable_or_obsolete()
         return None
     return sum(left.values())
+
+
+def buckets_of_pool(pool_id: int) -> list[BucketRef]:
+    """All buckets of a pool, by number; MySQL says which, since a gate may not have heard of the newest yet."""
+    numbers = Bucket.objects.filter(pool_id=pool_id).order_by("number").values_list("number", flat=True)
+    return [bucket_ref(pool_id, number) for number in numbers]
 
 
 def _newest_transfer(item_id: int) -> int | None:

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 
-from seckill.elsewhere import units_left
+from seckill.elsewhere import buckets_of_pool, units_left
 from seckill.errors import GateUnavailable
 from seckill.gate.keys import BucketRef
 from seckill.gate.shop_window import units_shown
-from seckill.models import Bucket
 from seckill.selectors import buckets_on_sale
 from seckill.transfers import transfer, units_expected
 from seckill.turns import only_one
@@ -53,12 +52,6 @@ def buckets_to_fill() -> list[Want]:
         if len(buckets) > 1:
             wants += _empty_ones(buckets)
     return wants
-
-
-def buckets_of_pool(pool_id: int) -> list[BucketRef]:
-    """All buckets of a pool, by number."""
-    numbers = Bucket.objects.filter(pool_id=pool_id).order_by("number").values_list("number", flat=True)
-    return [BucketRef(pool_id=pool_id, number=number) for number in numbers]
 
 
 def _gather(*, want: Want, clock: Callable[[], datetime], stays: timedelta) -> int:

@@ -19,8 +19,12 @@ def place_of(*, pool_id: int, key: str) -> BucketRef:
     number = first.first()
     if number is not None:
         return bucket_of(number)
-    buckets = SalePool.objects.values_list("bucket_count", flat=True).get(pk=pool_id)
-    return bucket_for(pool_id=pool_id, key=key, buckets=buckets)
+    return bucket_for(pool_id=pool_id, key=key, buckets=bucket_count(pool_id))
+
+
+def bucket_count(pool_id: int) -> int:
+    """How many buckets new keys are spread over."""
+    return SalePool.objects.values_list("bucket_count", flat=True).get(pk=pool_id)
 
 
 def bucket_for(*, pool_id: int, key: str, buckets: int) -> BucketRef:

@@ -189,7 +189,7 @@ def _in_all_buckets(*, reply: ReserveReply, bucket: BucketRef, claims: TicketCla
     While they have enough together the buyer is to come again, and units are brought meanwhile. Where all are empty
     the gate is asked once more: another call of the same ticket may have been quicker than the look.
     """
-    seen = units_of_item(pool_id=bucket.pool_id, item_id=claims.item_id, buckets=reply.buckets)
+    seen = units_of_item(pool_id=bucket.pool_id, item_id=claims.item_id)
     if seen.units is None:
         return replace(reply, code=ReserveCode.BUSY, number=0)
     if seen.units >= quantity:

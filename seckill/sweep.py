@@ -11,7 +11,7 @@ from datetime import datetime
 from inventory.changes import ChangeState
 from seckill.change_tables import WindowChange
 from seckill.errors import BucketUnsound, GateUnavailable, NotPreheated
-from seckill.gate import gate, staging
+from seckill.gate import changing, gate, staging
 from seckill.gate.gate import Snapshot
 from seckill.gate.keys import BucketRef
 from seckill.incidents import Severity, open_buckets, open_incident, resolve_incident
@@ -114,6 +114,9 @@ def _tend(*, bucket: BucketRef, findings: Findings, now: datetime) -> None:
         findings.to_settle.append(bucket)
     if snapshot.stopped_items:
         adopt(bucket=bucket, item_ids=snapshot.stopped_items, now=now)
+    buckets = Bucket.objects.filter(pool_id=bucket.pool_id).count()
+    if snapshot.buckets < buckets:
+        changing.widen(bucket=bucket, buckets=buckets)
     wanted = paused_items(pool_id=bucket.pool_id)
     if wanted != snapshot.paused_items:
         carry_over(bucket=bucket, wanted=wanted, found=snapshot.paused_items)

@@ -36,7 +36,7 @@ from seckill.gate import gate
 from seckill.holdings import live_orders
 from seckill.models import Reservation, SaleItem, Ticket
 from seckill.order_numbers import bucket_of, new_order_number
-from seckill.placing import place_of
+from seckill.placing import bucket_count, place_of
 from seckill.polling import PurchaseState, PurchaseStatus, purchase_status
 from seckill.states import ReservationState, SalePhase, SaleState, sale_phase
 
@@ -175,17 +175,26 @@ def _open_ticket(*, item: SaleItem, buyer: AbstractBaseUser, proof: str, now: da
 
 
 def new_ticket(*, item: SaleItem, buyer_id: int, key: str, open_key: str | None, now: datetime) -> Ticket:
-    """Write a ticket with a number of its own. Raises ``IntegrityError`` when another has the open key."""
-    order_no = new_order_number(place_of(pool_id=item.pool_id, key=key))
-    return Ticket.objects.create(
-        order_no=order_no,
-        pool_id=item.pool_id,
-        item_id=item.pk,
-        buyer_id=buyer_id,
-        limit_key=key,
-        open_key=open_key,
-        issued_at=now,
-    )
+    """Write a ticket with a number of its own. Raises ``IntegrityError`` when another has the open key.
+
+    Its row holds the pool's still from its insert on, as every row with a foreign key does in InnoDB. So if the number
+    of buckets is then what it was, no pool grows until this ticket, and with it its key's place, is there for all.
+    """
+    while True:
+        with transaction.atomic():
+            buckets = bucket_count(item.pool_id)
+            ticket = Ticket.objects.create(
+                order_no=new_order_number(place_of(pool_id=item.pool_id, key=key)),
+                pool_id=item.pool_id,
+                item_id=item.pk,
+                buyer_id=buyer_id,
+                limit_key=key,
+                open_key=open_key,
+                issued_at=now,
+            )
+            if bucket_count(item.pool_id) == buckets:
+                return ticket
+            transaction.set_rollback(True)
 
 
 def item_with_sale(*, item_id: int) -> SaleItem:

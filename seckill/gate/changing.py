@@ -14,6 +14,7 @@ from seckill.gate.keys import BucketRef
 _adjust = Script("adjust")
 _set_window = Script("set_window")
 _withdraw = Script("withdraw")
+_widen = Script("widen")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +38,11 @@ def take(*, bucket: BucketRef, epoch: int, number: int, item_id: int, units: int
 def set_window(*, bucket: BucketRef, number: int, opens_ms: int, closes_ms: int) -> None:
     """Make the gate open and close at these instants, unless a later change came first."""
     _require(_set_window(bucket.keys, number, opens_ms, closes_ms))
+
+
+def widen(*, bucket: BucketRef, buckets: int) -> None:
+    """Tell a gate that its pool has at least so many buckets."""
+    _require(_widen(bucket.keys, buckets))
 
 
 def withdraw(*, bucket: BucketRef, epoch: int) -> bool:

@@ -86,6 +86,7 @@ class Snapshot:
     adj_no: int
     adj_applied: int
     window_no: int
+    buckets: int
     opens_ms: int
     closes_ms: int
     limit: int
@@ -211,6 +212,7 @@ def snapshot(*, bucket: BucketRef, entries_max: int, order_numbers: Sequence[str
             adj_no=int(gate["adj_no"]),
             adj_applied=int(gate.get("adj_applied", "0")),
             window_no=int(gate.get("window_no", "0")),
+            buckets=int(gate.get("buckets", "1")),
             opens_ms=int(gate["opens_ms"]),
             closes_ms=int(gate["closes_ms"]),
             limit=int(gate["limit"]),

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from inventory.changes import ChangeState
 from inventory.models import StockMovement
-from seckill import elsewhere, gathering, transfers, wakeups
+from seckill import adjusting, elsewhere, gathering, transfers, wakeups
 from seckill.adjusting import apply_item_adjustment
 from seckill.archive_begin import Accepted, begin
 from seckill.change_tables import ItemAdjustment
@@ -211,6 +211,45 @@ def adjustment(shop: Shop, *, delta: int) -> ItemAdjustment:
     )
 
 
+def adjusted(shop: Shop, delta: int) -> ItemAdjustment:
+    change = adjustment(shop, delta=delta)
+    apply_item_adjustment(adjustment_id=change.pk, clock=timezone.now)
+    change.refresh_from_db()
+    return change
+
+
+def test_more_units_go_to_the_poorest_bucket() -> None:
+    shop = open_sale(units=6, buckets=3)
+    assert "-" in buy(ticket_in(shop, 1))
+    assert (adjusted(shop, 2).bucket_no, left_in(shop)) == (1, [2, 3, 2])
+    settle_all(shop)
+    assert_spread_state(shop, sold=1, units=8)
+
+
+def test_fewer_units_come_from_the_richest_and_are_gathered_where_one_has_too_few() -> None:
+    shop = open_sale(units=10, buckets=4)
+    change = adjusted(shop, -8)
+    assert (change.state, sum(left_in(shop)), change.outcome) == (ChangeState.APPLIED, 2, f"number {change.adj_no}")
+    assert_spread_state(shop, sold=0, units=2)
+
+
+def test_more_than_all_buckets_have_is_refused_with_what_they_have() -> None:
+    shop = open_sale(units=10, buckets=4)
+    change = adjusted(shop, -11)
+    assert (change.state, change.units_possible, left_in(shop)) == (ChangeState.REFUSED, -10, [3, 3, 2, 2])
+    assert not Transfer.objects.exists()
+    assert_spread_state(shop, sold=0)
+
+
+def test_an_adjustment_under_way_keeps_its_bucket() -> None:
+    shop = open_sale(units=6, buckets=3)
+    change = adjustment(shop, delta=1)
+    ItemAdjustment.objects.filter(pk=change.pk).update(adj_no=1, epoch=1, bucket_no=2, open_key=str(shop.buckets[2]))
+    adjusting._choose_bucket(adjustment_id=change.pk, clock=timezone.now)
+    change.refresh_from_db()
+    assert change.bucket_no == 2
+
+
 @pytest.mark.slow
 def test_nothing_begins_while_a_rebuild_has_a_bucket_or_off_sale() -> None:
     shop = open_sale(units=6, buckets=2)
@@ -278,7 +317,7 @@ def test_two_units_in_two_buckets_are_gathered_for_one_buyer(asked: list[Want]) 
 def test_fewer_than_asked_for_are_counted_over_all_buckets(asked: list[Want]) -> None:
     shop = open_sale(units=3, buckets=3, limit=4)
     assert buy(ticket_in(shop, 0), 4) == "NotEnoughLeft"
-    assert elsewhere.units_of_item(pool_id=shop.pool.pk, item_id=shop.item.pk, buckets=3).units == 3
+    assert elsewhere.units_of_item(pool_id=shop.pool.pk, item_id=shop.item.pk).units == 3
     assert asked == []
 
 
@@ -307,7 +346,7 @@ def test_sold_out_is_remembered_only_where_all_buckets_were_empty() -> None:
     assert ["-" in buy(ticket_in(shop, number)) for number in range(2)] == [True, True]
     elsewhere.memory.forget()
     with_look = buy(ticket_in(shop, 0, after=1))
-    seen = elsewhere.units_of_item(pool_id=shop.pool.pk, item_id=shop.item.pk, buckets=2)
+    seen = elsewhere.units_of_item(pool_id=shop.pool.pk, item_id=shop.item.pk)
     assert (with_look, seen.units, seen.is_fresh) == ("SoldOut", 0, False)
     assert buy(ticket_in(shop, 1, after=2)) == "SoldOut"
 
