@@ -23,6 +23,7 @@ from rest_framework.exceptions import APIException
 from structlog.contextvars import bind_contextvars
 
 from config.api import Told, told
+from config.errors import Answer as ErrorAnswer
 from config.frames import Frames, Headers, as_sent
 from config.middleware import REQUEST_ID_FORM
 from config.problems import CONTENT_TYPE, problem_body, problem_headers
@@ -206,12 +207,33 @@ async def _answer(*, call: Call, language: str, request_id: str) -> Answer | Non
         return _problem(found, language)
 
 
+class _Alike(NamedTuple):
+    """What all problems of one answer say in one language: the body but for its last brace, and the headers."""
+
+    answer: ErrorAnswer
+    body: str
+    headers: tuple[tuple[bytes, bytes], ...]
+
+
+_alike: dict[tuple[str, str], _Alike] = {}
+
+
 def _problem(found: Told, language: str) -> Answer:
+    """Make the answer of an error; to translate and write its like each time would cost more than to refuse."""
+    answer = found.answer
+    alike = _alike.get((answer.code, language))
+    if alike is None or alike.answer is not answer:
+        alike = _alike[answer.code, language] = _make_alike(answer, language)
+    rest = f",{_encode(found.extras)[1:]}" if found.extras else "}"
+    headers = (*alike.headers, *map(as_sent, found.headers.items()))
+    return Answer(status=int(answer.status), body=f"{alike.body}{rest}".encode(), headers=headers)
+
+
+def _make_alike(answer: ErrorAnswer, language: str) -> _Alike:
     with translation.override(language):
-        body = problem_body(found.answer, found.extras)
-        headers = {"Content-Type": CONTENT_TYPE, **problem_headers(found.answer), **found.headers}
-        raw = _encode(body).encode()
-    return Answer(status=int(found.answer.status), body=raw, headers=tuple(map(as_sent, headers.items())))
+        body = _encode(problem_body(answer, {}))
+    headers = {"Content-Type": CONTENT_TYPE, **problem_headers(answer)}
+    return _Alike(answer=answer, body=body[:-1], headers=tuple(map(as_sent, headers.items())))
 
 
 @cache
