@@ -92,7 +92,7 @@ GROUPS: list[tuple[Any, list[tuple[Any, str, str, str]]]] = [
             (_("Archives"), "archive", "admin:seckill_archiverun_changelist", "seckill.view_archiverun"),
             (_("Archived buyers"), "inventory_2", "admin:seckill_buyerarchive_changelist", "seckill.view_buyerarchive"),
             (
-                _("Schedule"),
+                _("Scheduled tasks"),
                 "event_repeat",
                 "admin:django_celery_beat_periodictask_changelist",
                 "django_celery_beat.view_periodictask",

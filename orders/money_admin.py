@@ -59,7 +59,7 @@ def _try(
 class PaymentAdmin(ReadOnlyDeskAdmin):
     """Money that has arrived; the list "refund due" has two choices: refund, or honour."""
 
-    list_display = ["__str__", "order", "amount", "refunding", "how_far", "what_happened", "created_at", "remedy"]
+    list_display = ["__str__", "order", "amount", "how_far", "what_happened", "created_at", "remedy"]
     list_filter = ["state", "problem", "provider"]
     list_select_related = ["order"]
     search_fields = ["provider_reference", "order_reference", "order__number"]

@@ -11,6 +11,7 @@ from django import forms
 from django.utils import timezone
 from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
+from unfold.widgets import UnfoldAdminDecimalFieldWidget
 
 from seckill.models import FlashSale, SaleItem, SalePool
 from seckill.plan_checks import Finding, Weight, check_added, check_limit, check_window
@@ -66,6 +67,7 @@ class CheckedItemForm(ItemBase):
         required=False,
         max_digits=12,
         decimal_places=2,
+        widget=UnfoldAdminDecimalFieldWidget,
         help_text=_("Only for a price below half of the list price, or far from the other variants of its product."),
     )
 

@@ -28,6 +28,10 @@ TEXTS: Mapping[str, StrOrPromise] = {
     "in_time": _("in {time}"),
     "your_time": _("{time} by your clock"),
     # Ages and rates.
+    "seconds": _("{number} s"),
+    "minutes": _("{number} min"),
+    "hours": _("{number} h"),
+    "days": _("{number} d"),
     "ago": _("{time} ago"),
     "per_second": _("{number}/s"),
     "of_units": _("of {units}"),

@@ -7,15 +7,17 @@ that one order number is read, each by an index or from the head of one queue.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
+from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from inventory.models import StockMovement
 from orders.models import Honour, Order, OrderEvent, Payment, PaymentAttempt, Refund
+from seckill.advice import advice_for
 from seckill.errors import GateUnavailable, NotPreheated, UnknownOrder
 from seckill.gate import gate
 from seckill.gate.entries import QueueEntry
@@ -30,12 +32,12 @@ STORIES_MAX = 20
 ENTRIES_MAX = 1_000
 
 
-class Clock(StrEnum):
+class Clock(models.TextChoices):
     """Whose clock a time is from; they differ by as much as the machines' clocks do."""
 
-    WEB = "web"
-    REDIS = "Redis"
-    WORKER = "worker"
+    WEB = "web", gettext_lazy("web")
+    REDIS = "Redis", "Redis"
+    WORKER = "worker", gettext_lazy("worker")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,12 +262,12 @@ def _of_incidents(*, order_no: str, lines: list[Line]) -> list[Line]:
     bucket = bucket_of(order_no)
     meanwhile = Incident.objects.filter(pool_id=bucket.pool_id, bucket_no=bucket.number, opened_at__lte=max(times))
     ended = Q(resolved_at__isnull=True) | Q(resolved_at__gte=min(times))
-    words = _("Meanwhile the shop had an incident there: {kind}, {count} times seen, {end}.")
+    words = _("Meanwhile the shop had an incident there ({kind}), {count} times seen, {end}.")
     return [
         _worker(
             incident.opened_at,
             words.format(
-                kind=incident.kind,
+                kind=advice_for(incident.kind).what,
                 count=incident.count,
                 end=_("still open") if incident.resolved_at is None else _("over since"),
             ),

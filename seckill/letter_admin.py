@@ -57,9 +57,9 @@ class LetterForm(DeskForm):
 class DeadLetterAdmin(ReadOnlyDeskAdmin):
     """Queue entries that could be neither read nor written; those to be decided are shown first."""
 
-    list_display = ["what_happened", "where", "created_at", "how_far", "decided_by", "story", "remedy"]
+    list_display = ["what_happened", "where", "created_at", "how_far", "story", "remedy"]
     list_filter = [WaitingFilter, "decision"]
-    list_select_related = ["pool__sale", "decided_by"]
+    list_select_related = ["pool__sale"]
     search_fields = ["=stream_id", "error"]
     ordering = ["-id"]
     readonly_fields = ["what_happened", "what_the_system_did", "what_you_can_do", "story", "remedy"]

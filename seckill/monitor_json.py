@@ -6,6 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.urls import reverse
 
+from seckill.advice import advice_for
 from seckill.history import Series
 from seckill.models import Incident
 from seckill.monitor import BucketPicture, ItemPicture, Picture
@@ -121,6 +122,7 @@ def _gate(picture: BucketPicture) -> str:
 def _incident(incident: Incident) -> Json:
     return {
         "kind": incident.kind,
+        "what": str(advice_for(incident.kind).what),
         "severity": incident.severity,
         "bucket": f"{incident.pool_id}:{incident.bucket_no}",
         "detail": incident.detail[:300],

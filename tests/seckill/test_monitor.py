@@ -113,6 +113,7 @@ def test_incidents_and_a_frozen_gate_are_shown(watcher: Client) -> None:
     assert found["buckets"][0]["gate"] == "frozen"
     (incident,) = found["incidents"]
     assert (incident["kind"], incident["severity"], incident["detail"]) == ("phantom", "CRITICAL", "one unit")
+    assert incident["what"] == "Redis sold units that do not exist"
 
 
 def test_a_redis_that_is_away_is_unknown_and_the_page_stays(watcher: Client, settings: Settings) -> None:

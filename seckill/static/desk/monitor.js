@@ -95,7 +95,7 @@ function showIncidents(incidents) {
     const link = document.createElement("a");
     const words = document.createElement("span");
     link.href = incident.url;
-    link.textContent = incident.kind;
+    link.textContent = incident.what;
     link.className = `badge ${incident.severity === "CRITICAL" ? "bad" : "warn"}`;
     words.textContent = ` ${incident.bucket} · ${incident.detail} · ${t("times", { number: count(incident.count) })} · ${age(incident.opened_at)}`;
     line.append(link, words);

@@ -20,10 +20,13 @@ export function rate(number) {
 /** A length of time, in the largest units that matter. */
 export function span(seconds) {
   const all = Math.max(0, Math.round(seconds));
-  if (all < 120) return `${all} s`;
-  if (all < 7200) return `${Math.floor(all / 60)} min ${all % 60 && all < 600 ? `${all % 60} s` : ""}`.trim();
-  if (all < 172800) return `${Math.floor(all / 3600)} h ${Math.floor((all % 3600) / 60)} min`;
-  return `${Math.floor(all / 86400)} d ${Math.floor((all % 86400) / 3600)} h`;
+  const [s, min, h, d] = [
+    t("seconds", { number: all % 60 }), t("minutes", { number: Math.floor(all / 60) % 60 }),
+    t("hours", { number: Math.floor(all / 3600) % 24 }), t("days", { number: Math.floor(all / 86400) }),
+  ];
+  if (all < 120) return t("seconds", { number: all });
+  if (all < 7200) return all % 60 && all < 600 ? `${min} ${s}` : t("minutes", { number: Math.floor(all / 60) });
+  return all < 172800 ? `${t("hours", { number: Math.floor(all / 3600) })} ${min}` : `${d} ${h}`;
 }
 
 /** Microseconds as a person reads them. */
