@@ -16,6 +16,7 @@ from seckill.errors import GateUnavailable
 from seckill.gate.keys import BucketRef
 from seckill.gate.shop_window import UnitsShown, units_shown
 from seckill.models import Bucket, ItemBucket, SaleItem
+from seckill.transfers import items_on_their_way
 
 # Of an item's units, at most this part is "few", and at most that part "last".
 FEW_PART = 5
@@ -63,9 +64,13 @@ def availability_of(
     except GateUnavailable:
         shown = {}
     units = {item.pk: _added_up(item=item, buckets=buckets.get(item.pool_id, []), shown=shown) for item in items}
-    unpaid = _unpaid_until(items=[item for item in items if _is_taken(units[item.pk])], units=units, now=now)
+    taken = [item for item in items if _is_taken(units[item.pk])]
+    unpaid = _unpaid_until(items=taken, units=units, now=now)
+    moving = items_on_their_way(item_ids=[item.pk for item in taken if len(buckets[item.pool_id]) > 1], now=now)
     return {
-        item.pk: _availability(
+        item.pk: Availability(level=Level.LAST)
+        if item.pk in moving
+        else _availability(
             units=units[item.pk], allocated=allocated.get(item.pk, item.units), unpaid_until=unpaid.get(item.pk)
         )
         for item in items

@@ -16,7 +16,8 @@ from seckill.elsewhere import buckets_of_pool, units_left
 from seckill.errors import GateUnavailable
 from seckill.gate.keys import BucketRef
 from seckill.gate.shop_window import units_shown
-from seckill.selectors import buckets_on_sale
+from seckill.models import Bucket
+from seckill.states import SaleState
 from seckill.transfers import transfer, units_expected
 from seckill.turns import only_one
 
@@ -28,7 +29,7 @@ TURN_SECONDS = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Want:
-    """A bucket that lacks units of an item; ``units`` is what it ought to have."""
+    """A bucket that lacks units of an item; ``units`` is what somebody has asked it for, 0 where it is only empty."""
 
     bucket: BucketRef
     item_id: int
@@ -44,10 +45,13 @@ def gather(*, want: Want, clock: Callable[[], datetime], stays: timedelta = STAY
         return _gather(want=want, clock=clock, stays=stays) if is_mine else 0
 
 
-def buckets_to_fill() -> list[Want]:
-    """Buckets on sale that are empty of an item of which another bucket has several."""
+def buckets_to_fill(*, now: datetime) -> list[Want]:
+    """Buckets of sales that are not over which are empty of an item of which another bucket has several."""
     wants = []
-    for _pool_id, group in groupby(buckets_on_sale(), key=lambda bucket: bucket.pool_id):
+    rows = Bucket.objects.filter(pool__sale__state=SaleState.PREHEATED, pool__sale__closes_at__gt=now)
+    places = rows.order_by("pool_id", "number").values_list("pool_id", "number")
+    every = [BucketRef(pool_id=pool_id, number=number) for pool_id, number in places]
+    for _pool_id, group in groupby(every, key=lambda bucket: bucket.pool_id):
         buckets = list(group)
         if len(buckets) > 1:
             wants += _empty_ones(buckets)
@@ -76,7 +80,8 @@ def _gather(*, want: Want, clock: Callable[[], datetime], stays: timedelta) -> i
 
 def _richest(*, want: Want, left: Mapping[BucketRef, int], expected: Mapping[int, int]) -> tuple[BucketRef, int] | None:
     """The bucket that has most to spare, and how many units it is to give; None where nobody can, or need, give any."""
-    lacking = want.units - left.get(want.bucket, want.units)
+    wanted = max(1, want.units)
+    lacking = wanted - left.get(want.bucket, wanted)
     spare = {b: _spare(units, expected.get(b.number, 0)) for b, units in left.items() if b != want.bucket}
     donor = max(spare, key=lambda bucket: spare[bucket], default=want.bucket)
     if lacking <= 0 or spare.get(donor, 0) <= 0:
@@ -101,7 +106,7 @@ def _empty_ones(buckets: list[BucketRef]) -> list[Want]:
         for item_id, unit in units.items():
             most[item_id] = max(most.get(item_id, 0), unit.left)
     return [
-        Want(bucket=bucket, item_id=item_id, units=1)
+        Want(bucket=bucket, item_id=item_id, units=0)
         for bucket, units in shown.items()
         for item_id, unit in units.items()
         if unit.left == 0 and most[item_id] > 1

@@ -16,7 +16,7 @@ from metrics.stages import Stage
 from rest.threads import in_thread
 from seckill import wakeups
 from seckill.answer_counts import count_answer
-from seckill.elsewhere import units_of_item
+from seckill.elsewhere import Seen, memory, units_of_item
 from seckill.errors import (
     BadQuantity,
     Busy,
@@ -36,7 +36,6 @@ from seckill.errors import (
 from seckill.gate import durable, gate
 from seckill.gate.codes import ReserveCode
 from seckill.gate.gate import ReserveQuestion, ReserveReply
-from seckill.gate.keys import BucketRef
 from seckill.holdings import live_orders
 from seckill.models import FlashSale, Reservation
 from seckill.order_numbers import bucket_of
@@ -140,8 +139,10 @@ def reserve(*, claims: TicketClaims, quantity: int) -> Accepted:
 async def _areserve(*, claims: TicketClaims, quantity: int) -> Accepted:
     """Do as ``reserve``, on an event loop."""
     reply = await gate.areserve(**_question(claims=claims, quantity=quantity))
-    verdict = partial(_verdict, claims=claims, quantity=quantity, reply=reply)
-    return await in_thread(verdict) if reply.buckets > 1 or reply.code in ASKS_MYSQL else verdict()
+    seen = memory.look_up(claims.item_id) if reply.buckets > 1 else None
+    verdict = partial(_verdict, claims=claims, quantity=quantity, reply=reply, seen=seen)
+    has_to_look = reply.buckets > 1 and seen is None
+    return await in_thread(verdict) if has_to_look or reply.code in ASKS_MYSQL else verdict()
 
 
 def _question(*, claims: TicketClaims, quantity: int) -> ReserveQuestion:
@@ -157,14 +158,16 @@ def _question(*, claims: TicketClaims, quantity: int) -> ReserveQuestion:
     }
 
 
-def _verdict(*, claims: TicketClaims, quantity: int, reply: ReserveReply) -> Accepted:
+def _verdict(*, claims: TicketClaims, quantity: int, reply: ReserveReply, seen: Seen | None = None) -> Accepted:
     """Make the script's reply the shop's. Raises as ``purchase``.
 
-    Asks further only where one of several buckets has too few units, and for ``ASKS_MYSQL``.
+    Asks further only for ``ASKS_MYSQL``, and where one of several buckets has too few units and what all have was not
+    ``seen`` a moment ago.
     """
     bucket = bucket_of(claims.order_no)
     if reply.buckets > 1:
-        reply = _in_all_buckets(reply=reply, bucket=bucket, claims=claims, quantity=quantity)
+        seen = seen or units_of_item(pool_id=bucket.pool_id, item_id=claims.item_id)
+        reply = _in_all_buckets(reply=reply, seen=seen, claims=claims, quantity=quantity)
     stages.mark(Stage.REDIS)
     tally.count(pool_id=bucket.pool_id, item_id=claims.item_id, code=reply.code)
     if reply.is_wake_up_wanted:
@@ -183,17 +186,16 @@ def _verdict(*, claims: TicketClaims, quantity: int, reply: ReserveReply) -> Acc
     raise _refusal(code=reply.code, number=reply.number, order_no=claims.order_no)
 
 
-def _in_all_buckets(*, reply: ReserveReply, bucket: BucketRef, claims: TicketClaims, quantity: int) -> ReserveReply:
+def _in_all_buckets(*, reply: ReserveReply, seen: Seen, claims: TicketClaims, quantity: int) -> ReserveReply:
     """Say what a bucket that has too few units is to answer, in view of the others.
 
     While they have enough together the buyer is to come again, and units are brought meanwhile. Where all are empty
     the gate is asked once more: another call of the same ticket may have been quicker than the look.
     """
-    seen = units_of_item(pool_id=bucket.pool_id, item_id=claims.item_id)
     if seen.units is None:
         return replace(reply, code=ReserveCode.BUSY, number=0)
     if seen.units >= quantity:
-        wakeups.request_units(bucket=bucket, item_id=claims.item_id, units=quantity)
+        wakeups.request_units(bucket=bucket_of(claims.order_no), item_id=claims.item_id, units=quantity)
         return replace(reply, code=ReserveCode.BUSY, number=0)
     if seen.units == 0 and seen.is_fresh:
         return gate.reserve(**_question(claims=claims, quantity=quantity))

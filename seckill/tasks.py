@@ -75,7 +75,7 @@ def sweep_buckets() -> None:
         rebuild_one.apply_async((bucket.pool_id, bucket.number), expires=REBUILD_EXPIRES_SECONDS)
     for transfer_id in transfers.open_transfers(before=timezone.now() - timedelta(seconds=LEFT_AFTER_SECONDS)):
         finish_transfer.apply_async((transfer_id,), expires=GATHER_EXPIRES_SECONDS)
-    for want in gathering.buckets_to_fill():
+    for want in gathering.buckets_to_fill(now=timezone.now()):
         place = want.bucket.pool_id, want.bucket.number
         gather_units.apply_async((*place, want.item_id, want.units), expires=GATHER_EXPIRES_SECONDS)
     lock_watch.watch_locks(now=timezone.now())

@@ -8,11 +8,11 @@ then made anew, because the epoch tells; of a receiver after the move it has giv
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import F, Max
+from django.db.models import F, Max, Q
 
 from inventory.services import Kind, Movement, record
 from seckill.gate import changing
@@ -26,6 +26,8 @@ from seckill.transfer_tables import Transfer
 logger = logging.getLogger(__name__)
 
 State = Transfer.State
+# Longer than it takes to look at all buckets of a shop window.
+RECENTLY = timedelta(seconds=2)
 
 
 def transfer(
@@ -77,6 +79,14 @@ def units_expected(*, item_id: int, since: datetime) -> dict[int, int]:
     rows = Transfer.objects.filter(item_id=item_id, finished_at__gte=since, state=State.DONE)
     most = rows.values_list("receiver_no").annotate(units=Max("units_asked"))
     return dict(most.order_by())
+
+
+def items_on_their_way(*, item_ids: Collection[int], now: datetime) -> set[int]:
+    """Items of which units are between two buckets, or were a moment ago: where they are seen to be, none is left."""
+    if not item_ids:
+        return set()
+    is_recent = Q(finished_at__isnull=True) | Q(finished_at__gte=now - RECENTLY, state=State.DONE)
+    return set(Transfer.objects.filter(is_recent, item_id__in=item_ids).values_list("item_id", flat=True))
 
 
 def stuck_buckets(*, now: datetime, seconds: int) -> set[BucketRef]:

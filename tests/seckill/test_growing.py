@@ -32,7 +32,7 @@ def grow(shop: Shop, buckets: int) -> None:
 
 
 def fill(shop: Shop) -> None:
-    for want in buckets_to_fill():
+    for want in buckets_to_fill(now=timezone.now()):
         gather(want=want, clock=timezone.now)
 
 

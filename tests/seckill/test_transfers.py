@@ -11,6 +11,7 @@ from inventory.models import StockMovement
 from seckill import adjusting, elsewhere, gathering, transfers, wakeups
 from seckill.adjusting import apply_item_adjustment
 from seckill.archive_begin import Accepted, begin
+from seckill.availability import availability_of, units_on_sale
 from seckill.change_tables import ItemAdjustment
 from seckill.errors import ArchiveWaits, GateUnavailable, SaleNotReady
 from seckill.followup import follow_up
@@ -19,7 +20,7 @@ from seckill.gate.connection import raw_client
 from seckill.gate.keys import BucketRef
 from seckill.gathering import Want, buckets_to_fill, gather
 from seckill.incidents import open_buckets
-from seckill.models import Bucket
+from seckill.models import Bucket, SaleItem
 from seckill.numbering import is_free
 from seckill.rebuild import claim, rebuild_bucket
 from seckill.reconciliation import compare_now
@@ -363,12 +364,30 @@ def test_what_has_just_been_brought_stays_for_whoever_asked_for_it() -> None:
 @pytest.mark.slow
 def test_a_big_rest_is_shared_among_the_empty_ones() -> None:
     shop = only_in(3, units=101)
-    assert [(w.bucket.number, w.units) for w in buckets_to_fill()] == [(0, 1), (1, 1), (2, 1)]
-    for note in buckets_to_fill():
+    assert [(w.bucket.number, w.units) for w in buckets_to_fill(now=timezone.now())] == [(0, 0), (1, 0), (2, 0)]
+    for note in buckets_to_fill(now=timezone.now()):
         gather(want=note, clock=timezone.now)
     assert left_in(shop) == [26, 25, 25, 25]
-    assert buckets_to_fill() == []
+    assert buckets_to_fill(now=timezone.now()) == []
     assert_spread_state(shop, sold=0)
+
+
+@pytest.mark.slow
+def test_nothing_is_filled_when_the_sale_is_over() -> None:
+    shop = only_in(1, units=5, buckets=2)
+    end(shop)
+    assert buckets_to_fill(now=timezone.now()) == []
+
+
+@pytest.mark.slow
+def test_the_shop_window_does_not_say_none_left_of_what_is_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = only_in(1, units=1, buckets=2)
+    stop_at(monkeypatch, "_give", "before")
+    with pytest.raises(GateUnavailable):
+        move(shop, units=1, donor=1, receiver=0)
+    items = list(SaleItem.objects.select_related("pool__sale"))
+    told = availability_of(items=items, allocated=units_on_sale(items=items), now=timezone.now())
+    assert (left_in(shop), told[shop.item.pk].level) == ([0, 0], "last")
 
 
 @pytest.mark.slow
@@ -383,7 +402,7 @@ def test_the_sweep_finishes_and_fills(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert row is not None
     sweep_buckets()
-    assert sent == [("seckill.gather", (shop.pool.pk, 0, shop.item.pk, 1))]
+    assert sent == [("seckill.gather", (shop.pool.pk, 0, shop.item.pk, 0))]
     Transfer.objects.filter(pk=row.pk).update(created_at=timezone.now() - timedelta(seconds=2))
     sweep_buckets()
     assert sent[1] == ("seckill.finish_transfer", (row.pk,))
