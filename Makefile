@@ -6,6 +6,9 @@ COMPILE := $(BIN)/uv pip compile --quiet --no-header --annotation-style line --u
 # mypy's Django plugin reads the settings, which have no defaults for these; nothing is connected to.
 SETTINGS := SECRET_KEY=unused DATABASE_URL=mysql://nowhere/none \
 	STOCK_REDIS_URL=redis://nowhere CACHE_REDIS_URL=redis://nowhere
+# What is tried once more with the stock in a Redis Cluster: the gate's contract, races, settlement, losses.
+CLUSTERED := tests/cluster tests/seckill/gate $(addprefix tests/seckill/test_,races.py settlement.py returns.py redis_loss.py \
+	transfers.py)
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 .DEFAULT_GOAL := help
@@ -60,6 +63,7 @@ check: prepare ## Lint, check types, imports, migrations and the settings for pr
 test: prepare ## Run all tests on real servers; ARGS="-k name" to choose.
 	@bash benchmarks/prepare browser promtool bench
 	$(BIN)/python -m pytest -n 2 --ignore tests/e2e --ignore tests/browser $(ARGS)
+	$(BIN)/python -m pytest -n 2 --cluster $(CLUSTERED) $(ARGS)
 	@# The running shop alone, and then the browser: they measure, and two of them would be in each other's way.
 	$(BIN)/python -m pytest tests/e2e $(ARGS)
 	$(BIN)/python -m pytest tests/browser $(ARGS)

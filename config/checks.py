@@ -15,7 +15,7 @@ from django.db import DatabaseError, connection
 
 from config.durable_checks import check_durability
 from seckill.errors import GateUnavailable
-from seckill.gate.server import ServerFacts, server_facts
+from seckill.gate.server import ServerFacts, server_facts, stock_servers
 
 logger = logging.getLogger(__name__)
 
@@ -29,18 +29,26 @@ def check_stock_redis(databases: Sequence[str] | None, **_kwargs: Any) -> list[c
     if not databases:
         return []
     try:
-        facts = server_facts(settings.CACHES["stock"]["LOCATION"])
+        servers = stock_servers()
     except GateUnavailable as error:
         return [checks.Warning(f"The stock Redis cannot be asked: {error}", id="seckill.W001")]
-    return [*_stock_redis_errors(facts), *_sharing_errors(facts), *_unreadable(facts)]
+    found: list[checks.CheckMessage] = []
+    for name, where in servers:
+        try:
+            facts = server_facts(where)
+        except GateUnavailable as error:
+            found.append(checks.Warning(f"The stock Redis{name} cannot be asked: {error}", id="seckill.W001"))
+            continue
+        found += [*_stock_redis_errors(facts, name=name), *_sharing_errors(facts), *_unreadable(facts, name=name)]
+    return found
 
 
-def _stock_redis_errors(facts: ServerFacts) -> list[checks.CheckMessage]:
+def _stock_redis_errors(facts: ServerFacts, *, name: str) -> list[checks.CheckMessage]:
     found: list[checks.CheckMessage] = []
     if facts.eviction_policy not in {None, "noeviction"}:
         found.append(
             checks.Error(
-                f"The stock Redis may evict stock: maxmemory-policy is {facts.eviction_policy}.",
+                f"The stock Redis{name} may evict stock: maxmemory-policy is {facts.eviction_policy}.",
                 hint="Set maxmemory-policy noeviction and give cache and sessions a server of their own.",
                 id="seckill.E001",
             )
@@ -48,7 +56,7 @@ def _stock_redis_errors(facts: ServerFacts) -> list[checks.CheckMessage]:
     if facts.is_aof_on is False:
         found.append(
             checks.Error(
-                "The stock Redis forgets at a restart: its append-only file is off.",
+                f"The stock Redis{name} forgets at a restart: its append-only file is off.",
                 hint="Set appendonly yes, appendfsync everysec (or always).",
                 id="seckill.E002",
             )
@@ -56,7 +64,7 @@ def _stock_redis_errors(facts: ServerFacts) -> list[checks.CheckMessage]:
     if facts.version is not None and facts.version < REDIS_VERSION_MIN:
         found.append(
             checks.Error(
-                f"Redis {'.'.join(map(str, facts.version))} is older than 7.0.",
+                f"Redis {'.'.join(map(str, facts.version))}{name and f' at{name}'} is older than 7.0.",
                 hint="Use Redis 7.0 or newer, or a Valkey.",
                 id="seckill.E003",
             )
@@ -67,7 +75,10 @@ def _stock_redis_errors(facts: ServerFacts) -> list[checks.CheckMessage]:
 def _sharing_errors(stock: ServerFacts) -> list[checks.CheckMessage]:
     """Compare the stock server's run id with those of cache and broker, each asked on its own."""
     found: list[checks.CheckMessage] = []
-    for name, url in {"cache": settings.CACHES["default"]["LOCATION"], "broker": settings.CELERY_BROKER_URL}.items():
+    urls = {"broker": settings.CELERY_BROKER_URL}
+    if "SENTINELS" not in settings.CACHES["default"]["OPTIONS"]:
+        urls["cache"] = settings.CACHES["default"]["LOCATION"]
+    for name, url in urls.items():
         if not url.startswith(REDIS_SCHEMES):
             continue
         try:
@@ -86,13 +97,13 @@ def _sharing_errors(stock: ServerFacts) -> list[checks.CheckMessage]:
     return found
 
 
-def _unreadable(facts: ServerFacts) -> list[checks.CheckMessage]:
+def _unreadable(facts: ServerFacts, *, name: str) -> list[checks.CheckMessage]:
     missing = [name for name, value in vars(facts).items() if value is None]
     if not missing:
         return []
     return [
         checks.Warning(
-            f"The stock Redis does not tell its {', '.join(missing)}.",
+            f"The stock Redis{name} does not tell its {', '.join(missing)}.",
             hint="Make sure by other means that AOF is on and nothing is evicted.",
             id="seckill.W002",
         )

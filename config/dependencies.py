@@ -6,7 +6,7 @@ from django_redis import get_redis_connection
 from kombu import Connection
 
 from config.errands import Errand, hasty_database
-from seckill.gate import gate
+from seckill.gate.rehearsal import rehearse
 
 
 def ask_mysql() -> None:
@@ -34,7 +34,7 @@ def ask_broker() -> None:
 
 
 MYSQL = Errand(name="mysql", ask=ask_mysql)
-STOCK_REDIS = Errand(name="stock_redis", ask=gate.rehearse)
+STOCK_REDIS = Errand(name="stock_redis", ask=rehearse)
 CACHE_REDIS = Errand(name="cache_redis", ask=ask_cache)
 BROKER = Errand(name="broker", ask=ask_broker)
 ALL = (MYSQL, STOCK_REDIS, CACHE_REDIS, BROKER)

@@ -10,13 +10,11 @@ from pathlib import Path
 import django_stubs_ext
 import environ
 from django.core.exceptions import ImproperlyConfigured
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 import metrics  # noqa: F401  decides where processes count, before the library is imported
 from config.desk import UNFOLD as DESK
 from config.logs import logging_settings
-from seckill.gate.handshake import learn_run_id
+from config.redis_urls import broker_of, cache_of, stock_of
 
 django_stubs_ext.monkeypatch()
 
@@ -127,31 +125,10 @@ DATABASES = {
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-# The client library must not repeat a write by itself: a lost reply is not a failure.
-NO_RETRY = {"retry": Retry(NoBackoff(), 0), "protocol": 2}
-
+# One server, Sentinels or, for the stock, a cluster: see config/redis_urls.py.
 CACHES = {
-    "default": {
-        "BACKEND": "django_redis.cache.RedisCache",
-        "LOCATION": env.str("CACHE_REDIS_URL"),
-        "KEY_PREFIX": "shop",
-        "OPTIONS": {"SOCKET_CONNECT_TIMEOUT": 1, "SOCKET_TIMEOUT": 1},
-    },
-    "stock": {
-        "BACKEND": "django_redis.cache.RedisCache",
-        "LOCATION": env.str("STOCK_REDIS_URL"),
-        "OPTIONS": {
-            "SOCKET_CONNECT_TIMEOUT": 1,
-            "SOCKET_TIMEOUT": 1,
-            "CONNECTION_POOL_CLASS": "redis.connection.BlockingConnectionPool",
-            "CONNECTION_POOL_KWARGS": {
-                **NO_RETRY,
-                "redis_connect_func": learn_run_id,
-                "max_connections": env.int("STOCK_REDIS_CONNECTIONS", default=32),
-                "timeout": 0.5,
-            },
-        },
-    },
+    "default": {**cache_of(env.str("CACHE_REDIS_URL")), "KEY_PREFIX": "shop"},
+    "stock": stock_of(env.str("STOCK_REDIS_URL"), connections=env.int("STOCK_REDIS_CONNECTIONS", default=32)),
 }
 
 # Durable mode, see docs/operations.md: the stock Redis syncs each write before it answers, which it is asked for at the
@@ -315,11 +292,16 @@ CONTENT_SECURITY_POLICY = {
 }
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1_000_000
 
-CELERY_BROKER_URL = env.str("BROKER_URL", default=env.str("CACHE_REDIS_URL"))
+CELERY_BROKER_URL, _broker_options = broker_of(env.str("BROKER_URL", default=env.str("CACHE_REDIS_URL")))
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # On Redis no message is acknowledged. Acknowledging one on a connection that was lost meanwhile ends the worker with an
 # AttributeError (kombu 5.7), and a message is only a wake-up call: the sweep replaces a lost one within a second.
-CELERY_BROKER_TRANSPORT_OPTIONS = {"ack_emulation": False, "socket_connect_timeout": 2, "socket_keepalive": True}
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "ack_emulation": False,
+    "socket_connect_timeout": 2,
+    "socket_keepalive": True,
+    **_broker_options,
+}
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True

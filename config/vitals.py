@@ -19,9 +19,9 @@ from config import dependencies
 from config.errands import Errand, Finding, hasty_database, run_errands
 from config.schedule import ScheduledTask, scheduled_tasks
 from orders.selectors import MoneyDue, money_due
-from seckill.gate import gate
 from seckill.gate.keys import BucketRef
 from seckill.gate.pulse import Pulse
+from seckill.gate.rehearsal import rehearse
 from seckill.vital_signs import BookSigns, book_signs, gate_signs
 
 # Which buckets there are, MySQL says; where it is away, they are those it named last.
@@ -50,7 +50,7 @@ def _read_books() -> _Books:
 
 
 def _feel_gate() -> Mapping[BucketRef, Pulse | None]:
-    gate.rehearse()
+    rehearse()
     return gate_signs(buckets=_buckets)
 
 

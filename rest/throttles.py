@@ -8,11 +8,13 @@ import threading
 import time
 from collections import Counter
 from functools import cache
+from typing import Any
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from limits import RateLimitItem, parse
 from limits.errors import StorageError
-from limits.storage import RedisStorage
+from limits.storage import RedisSentinelStorage, RedisStorage
 from limits.strategies import FixedWindowRateLimiter
 from rest_framework import exceptions
 from rest_framework.request import Request
@@ -92,10 +94,22 @@ def _rate(text: str) -> RateLimitItem:
 
 @cache
 def _shared() -> FixedWindowRateLimiter:
-    storage = RedisStorage(
-        settings.CACHES["default"]["LOCATION"],
-        wrap_exceptions=True,
-        socket_timeout=REDIS_TIMEOUT_SECONDS,
-        socket_connect_timeout=REDIS_TIMEOUT_SECONDS,
-    )
-    return FixedWindowRateLimiter(storage)
+    return FixedWindowRateLimiter(_storage(settings.CACHES["default"]))
+
+
+def _storage(cache_settings: dict[str, Any]) -> RedisStorage:
+    """Return where the cache is: on one server, or on the master that Sentinels name."""
+    further: dict[str, Any] = {"socket_timeout": REDIS_TIMEOUT_SECONDS, "socket_connect_timeout": REDIS_TIMEOUT_SECONDS}
+    options = cache_settings["OPTIONS"]
+    if "SENTINELS" not in options:
+        return RedisStorage(cache_settings["LOCATION"], wrap_exceptions=True, **further)
+    master = urlsplit(cache_settings["LOCATION"])
+    addresses = ",".join(f"{host}:{port}" for host, port in options["SENTINELS"])
+    if master.password:
+        further |= {"username": master.username, "password": master.password}
+    if options["CONNECTION_POOL_KWARGS"].get("ssl"):
+        further |= {"ssl": True}
+    # The library would tell the Sentinels the master's password.
+    own: dict[str, Any] = {"username": None, "password": None, **options["SENTINEL_KWARGS"]}
+    url = f"redis+sentinel://{addresses}/{master.hostname}"
+    return RedisSentinelStorage(url, use_replicas=False, sentinel_kwargs=own, wrap_exceptions=True, **further)

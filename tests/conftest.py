@@ -18,11 +18,12 @@ from benchmarks.servers import PrivateServers
 from rest.memory import forget_everything
 from rest.throttles import second_counts
 from seckill.elsewhere import memory
-from seckill.gate.connection import forget_connections, raw_client
+from seckill.gate.connection import forget_connections
 from seckill.shut import shut_items
 from seckill.stop_file import stop_file
 from tests.plugin import running_servers
 from tests.support.broker import empty_queues
+from tests.support.nodes import empty_stock
 
 # Rows the migrations made; everything else is a test's own.
 KEPT_TABLES = frozenset(
@@ -122,7 +123,7 @@ def stores(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterato
     would take longer than most tests.
     """
     with django_db_blocker.unblock():
-        raw_client().flushall()
+        empty_stock()
         get_redis_connection("default").flushdb()
         empty_queues()
         second_counts.forget()

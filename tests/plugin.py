@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.servers import PrivateServers
+from tests.support.clustered import ClusteredServers
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -22,6 +23,19 @@ NOWHERE = {
 _servers: PrivateServers | None = None
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let the same tests run on a Redis Cluster."""
+    parser.addoption("--cluster", action="store_true", help="the stock is in a Redis Cluster of three and three")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is about one server, or about a cluster, where there is the other."""
+    mark = "one_server" if config.getoption("--cluster") else "cluster"
+    left_out = [item for item in items if item.get_closest_marker(mark)]
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=left_out)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, object, object]:
     """Set the environment before pytest-django, which looks at the settings in this very hook."""
@@ -30,7 +44,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
     if not worker and getattr(early_config.known_args_namespace, "numprocesses", None):
         os.environ.update(NOWHERE, SANDBOX="1")
     else:
-        _servers = PrivateServers(directory=ROOT / "var" / "test" / (worker or "main"), is_fresh=True, environ={})
+        kind = ClusteredServers if early_config.known_args_namespace.cluster else PrivateServers
+        _servers = kind(directory=ROOT / "var" / "test" / (worker or "main"), is_fresh=True, environ={})
         _servers.__enter__()
         counts = ROOT / "var" / "test" / (worker or "main") / "counts"
         shutil.rmtree(counts, ignore_errors=True)

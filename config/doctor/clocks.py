@@ -6,12 +6,12 @@ Whether a window is open, Redis's clock says; when an order was made, this host'
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
-from django.conf import settings
 from django.db import connection
 
 from config.doctor.findings import Finding, fail, ok, warn
-from seckill.gate.server import server_clock
+from seckill.gate.server import server_clock, stock_servers
 
 LOOKS = 5
 SKEW_WARN_SECONDS, SKEW_FAIL_SECONDS = 0.25, 2.0
@@ -43,8 +43,9 @@ def measure(ask: Callable[[], float]) -> Skew:
 
 
 def examine_clocks() -> Iterator[Finding]:
-    """Measure both."""
-    yield _finding("Redis", measure(lambda: server_clock(settings.CACHES["stock"]["LOCATION"])))
+    """Measure both, and every server where Redis is several."""
+    for name, where in stock_servers():
+        yield _finding(f"Redis{name}", measure(partial(server_clock, where)))
     yield _finding("MySQL", measure(_mysql_clock))
 
 

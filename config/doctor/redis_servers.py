@@ -12,7 +12,7 @@ from django.core.cache import cache
 from config.checks import REDIS_SCHEMES
 from config.doctor.findings import Finding, fail, judge, ok, warn
 from seckill.errors import GateUnavailable
-from seckill.gate.server import server_info, server_options
+from seckill.gate.server import Where, server_info, server_options, stock_servers
 
 MEMORY_WARN, MEMORY_FAIL = 0.75, 0.9
 # Without a limit of its own Redis may take no more than this of the machine: its forks copy what is written meanwhile.
@@ -22,21 +22,43 @@ STOCK = "stock redis"
 
 
 def examine_stock_redis() -> Iterator[Finding]:
-    """Everything that INFO and CONFIG say about the server that decides."""
-    url = settings.CACHES["stock"]["LOCATION"]
-    info = server_info(url)
+    """Everything that INFO and CONFIG say about the server that decides, or about each that does."""
+    servers = stock_servers()
+    for name, where in servers:
+        try:
+            yield from _examine(STOCK + name, where)
+        except GateUnavailable as error:
+            if len(servers) == 1:
+                raise
+            advice = "Its share of the buckets cannot be sold: start it, or let a replica take over."
+            yield fail(STOCK + name, f"This node cannot be asked: {error}", advice)
+
+
+def _examine(topic: str, where: Where) -> Iterator[Finding]:
+    info = server_info(where)
     # Valkey also tells the version of the Redis that it is compatible with.
     name = "Valkey" if "valkey_version" in info else "Redis"
-    yield ok(STOCK, f"{name} {info.get(f'{name.lower()}_version', 'of an untold version')} answers")
-    yield from _can_it_write(info)
-    yield from _does_it_keep(info, server_options(url, "appendfsync", "save"))
-    yield _memory(STOCK, info)
-    yield _clients(STOCK, info)
+    yield ok(topic, f"{name} {info.get(f'{name.lower()}_version', 'of an untold version')} answers")
+    yield from _can_it_write(topic, info)
+    options = server_options(where, "appendfsync", "save", "min-replicas-to-write")
+    yield from _does_it_keep(info, options)
+    if int(info.get("connected_slaves", 0)) > 0:
+        yield _is_it_fenced(topic, options)
+    yield _memory(topic, info)
+    yield _clients(topic, info)
 
 
-def _can_it_write(info: Mapping[str, Any]) -> Iterator[Finding]:
+def _is_it_fenced(topic: str, options: Mapping[str, str]) -> Finding:
+    """Where replicas may take over, a master that has lost them must stop: what it still sold would be lost."""
+    if options.get("min-replicas-to-write", "1") != "0":
+        return ok(topic, "it stops accepting when it has lost its replicas")
+    what = "Cut off from its replicas it goes on accepting, and what it accepts then is lost when one takes over."
+    return warn(topic, what, "CONFIG SET min-replicas-to-write 1 and min-replicas-max-lag 10, and CONFIG REWRITE.")
+
+
+def _can_it_write(topic: str, info: Mapping[str, Any]) -> Iterator[Finding]:
     yield judge(
-        topic=STOCK,
+        topic=topic,
         is_well=info.get("role", "master") == "master",
         what="it is a master",
         else_what="STOCK_REDIS_URL leads to a replica, which refuses every write.",
@@ -48,7 +70,7 @@ def _can_it_write(info: Mapping[str, Any]) -> Iterator[Finding]:
         if info.get(name, "ok") != "ok"
     ]
     yield judge(
-        topic=STOCK,
+        topic=topic,
         is_well=not broken,
         what="its last writes to the disk succeeded",
         else_what=f"It could not write to its disk: {', '.join(broken)}.",
@@ -108,6 +130,9 @@ def examine_cache() -> Iterator[Finding]:
         else_what="The cache forgets at once what it is told: nobody stays logged in.",
         advice="Look at CACHE_REDIS_URL and at that server's memory.",
     )
+    if "SENTINELS" in settings.CACHES["default"]["OPTIONS"]:
+        yield ok(topic, "its master is found through Sentinels; ask each server itself for its memory")
+        return
     info = server_info(settings.CACHES["default"]["LOCATION"])
     yield from _evicts(topic, info, "sessions: buyers are logged out in the rush")
     yield _memory(topic, info)

@@ -18,6 +18,8 @@ from hiredis import pack_command
 from redis.exceptions import NoScriptError, RedisError
 
 from seckill.errors import GateUnavailable
+from seckill.gate.cluster import StockCluster
+from seckill.gate.nodes import forget_node_connections, last_connection, run_on_node
 
 LUA = Path(__file__).parent / "lua"
 # A connection that was quiet for so long may have been closed by the server or by whatever stands between.
@@ -62,6 +64,8 @@ class Script:
 
     def _call(self, keys: Sequence[str], args: Sequence[str | int | bytes]) -> Any:
         connection = connection_of_this_thread()
+        if connection is None:
+            return run_on_node(_own.cluster, self, keys, args)
         try:
             tail = (len(keys), *keys, connection.run_id, *args)
             try:
@@ -85,7 +89,7 @@ def on_the_same_connection(*command: str | int) -> Any:
 
     Raises ``GateUnavailable`` when it is lost, or for whatever is not an answer.
     """
-    connection = _own.connection
+    connection = _own.connection if _own.cluster is None else last_connection()
     if connection is None or not connection.is_connected:
         raise GateUnavailable(f"{command[0]}: the connection is lost")
     try:
@@ -102,6 +106,8 @@ class _Own(threading.local):
     """This thread's connection, once it has one, and when it was last used."""
 
     connection: Any = None
+    # In place of the connection where there are many servers.
+    cluster: Any = None
     used_at: float = 0.0
 
 
@@ -109,9 +115,18 @@ _own = _Own()
 
 
 def connection_of_this_thread() -> Any:
-    """Return this thread's connection, connected; one that was idle is first looked at, with nothing sent on it yet."""
+    """Return this thread's connection, connected; one that was idle is first looked at, with nothing sent on it yet.
+
+    None for a cluster, where a connection is one node's, see ``nodes``.
+    """
     connection, now = _own.connection, time.monotonic()
     if connection is None:
+        if _own.cluster is not None:
+            return None
+        client = raw_client()
+        if isinstance(client, StockCluster):
+            _own.cluster = client
+            return None
         connection = _own.connection = new_connection()
     elif now - _own.used_at > IDLE_SECONDS and connection.is_connected and _is_closed(connection):
         connection.disconnect()
@@ -122,7 +137,7 @@ def connection_of_this_thread() -> Any:
 
 
 def new_connection() -> Any:
-    """Return a connection of the pool's making that is nobody's yet, and not connected."""
+    """Return a connection of the single server's pool's making that is nobody's yet, and not connected."""
     return raw_client().connection_pool.make_connection()
 
 
@@ -136,12 +151,16 @@ def _is_closed(connection: Any) -> bool:
 
 def forget_connections() -> None:
     """Let this thread connect anew: to another server, or, in a forked child, not over its parent's socket."""
-    _own.connection = None
+    _own.connection = _own.cluster = None
+    forget_node_connections()
 
 
 os.register_at_fork(after_in_child=forget_connections)
 
 
 def raw_client() -> Any:
-    """The redis-py client of the ``stock`` alias; the cache API's prefix and pickling never touch these keys."""
+    """The redis-py client of the ``stock`` alias, for one server or a cluster.
+
+    The cache API's prefix and pickling never touch these keys.
+    """
     return get_redis_connection("stock")

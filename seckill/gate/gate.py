@@ -35,10 +35,6 @@ _pause = Script("pause")
 _resume = Script("resume")
 
 
-# Primary keys begin at 1.
-NOBODYS = BucketRef(pool_id=0, number=0)
-
-
 class PauseMark(StrEnum):
     """What stands at a paused item in the gate; ``STOP`` where MySQL has to be told of it yet."""
 
@@ -302,15 +298,6 @@ def pause(*, bucket: BucketRef, item_id: int, mark: PauseMark = PauseMark.KNOWN)
 def resume(*, bucket: BucketRef, item_id: int) -> bool:
     """Take a pause back; False when there is no gate. A frozen gate stays frozen."""
     return bool(_resume(bucket.keys, item_id))
-
-
-def rehearse() -> None:
-    """Go the way of a purchase, run id, connection and script, but read-only and for a bucket that nobody has.
-
-    Raises ``GateUnavailable``.
-    """
-    with suppress(NotPreheated):
-        look_up(bucket=NOBODYS, order_no="")
 
 
 def _require(code: int) -> None:

@@ -14,6 +14,11 @@ def learn_run_id(connection: Any) -> None:
     connections, so the first call after a restart is refused without a round trip of its own.
     """
     connection.on_connect()
+    ask_run_id(connection)
+
+
+def ask_run_id(connection: Any) -> None:
+    """Do the same after the usual handshake, as a cluster's client wants it."""
     connection.send_command("INFO", "server")
     text = connection.read_response()
     lines = (text.decode() if isinstance(text, bytes) else text).splitlines()

@@ -1,4 +1,4 @@
-"""Script calls of an event loop: on one connection, sent together and answered in their order (pipelining).
+"""Script calls of an event loop: on one connection per server, sent together and answered in their order (pipelining).
 
 A thread that waits for its reply costs two system calls and two hand-overs of the interpreter for each purchase, and
 Redis as many. Here whatever is asked within one turn of the loop leaves in one write, and the replies come back in one
@@ -23,6 +23,7 @@ from redis.exceptions import RedisError
 from rest.threads import in_thread
 from seckill.errors import GateUnavailable
 from seckill.gate.connection import Script, new_connection
+from seckill.gate.nodes import connected_to_node, place_of
 
 Argument = str | int | bytes
 
@@ -108,8 +109,9 @@ class Pipeline(asyncio.Protocol):
             self._look_later()
 
 
-# Of each loop the pipeline, or the attempt to get one: whoever comes meanwhile waits for the same.
-_pipelines: "WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[Pipeline | None]]" = WeakKeyDictionary()
+Opening = asyncio.Task[Pipeline | None]
+# Of each loop the pipelines by server, or the attempts to get them: whoever comes meanwhile waits for the same.
+_pipelines: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Opening]] = WeakKeyDictionary()
 
 
 async def acall(script: Script, keys: Sequence[str], args: Sequence[Argument]) -> Any:
@@ -117,8 +119,11 @@ async def acall(script: Script, keys: Sequence[str], args: Sequence[Argument]) -
 
     Raises ``GateUnavailable``; the outcome may be unknown then.
     """
-    opening = _opening()
-    pipeline = opening.result() if opening.done() else await asyncio.shield(opening)
+    place = place_of(keys[0])
+    pipeline = None
+    if place is not None:
+        opening = _opening(place, keys[0])
+        pipeline = opening.result() if opening.done() else await asyncio.shield(opening)
     if pipeline is not None:
         command: Any = ("EVALSHA", script.sha, len(keys), *keys, pipeline.run_id, *args)
         reply = await pipeline.call(pack_command(command))
@@ -127,24 +132,25 @@ async def acall(script: Script, keys: Sequence[str], args: Sequence[Argument]) -
     return await in_thread(partial(script, keys, *args))
 
 
-def _opening() -> "asyncio.Task[Pipeline | None]":
+def _opening(place: str, key: str) -> Opening:
     loop = asyncio.get_running_loop()
-    opening = _pipelines.get(loop)
+    openings = _pipelines.setdefault(loop, {})
+    opening = openings.get(place)
     if opening is None or (opening.done() and _is_useless(opening)):
-        opening = _pipelines[loop] = loop.create_task(_open())
+        opening = openings[place] = loop.create_task(_open(place, key))
     return opening
 
 
-def _is_useless(opening: "asyncio.Task[Pipeline | None]") -> bool:
+def _is_useless(opening: Opening) -> bool:
     if opening.cancelled() or opening.exception() is not None:
         return True
     pipeline = opening.result()
     return pipeline is not None and pipeline.is_lost
 
 
-async def _open() -> Pipeline | None:
+async def _open(place: str, key: str) -> Pipeline | None:
     """Have redis-py make a connection, and take its socket over; None where that cannot be done, as with TLS."""
-    connection = await asyncio.get_running_loop().run_in_executor(None, _connected)
+    connection = await asyncio.get_running_loop().run_in_executor(None, _connected, place, key)
     sock = connection._sock  # noqa: SLF001  redis-py shows it to nobody
     if type(sock) is not socket.socket:
         connection.disconnect()
@@ -156,10 +162,12 @@ async def _open() -> Pipeline | None:
     return pipeline
 
 
-def _connected() -> Any:
+def _connected(place: str, key: str) -> Any:
     """Return a connected connection of the pool's making. Raises ``GateUnavailable``."""
-    connection = new_connection()
     try:
+        if place:
+            return connected_to_node(key)
+        connection = new_connection()
         connection.connect()
     except (RedisError, OSError) as error:
         raise GateUnavailable(f"no connection: {error}") from error

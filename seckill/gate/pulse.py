@@ -1,4 +1,4 @@
-"""A bucket's pulse: the few numbers an operator watches, for many buckets in one round trip.
+"""A bucket's pulse: the few numbers an operator watches, for many buckets in one round trip per node.
 
 It is for showing only, like the shop window: nothing is decided by it, and the parts of one pulse are microseconds
 apart. No member is read, only how many there are.
@@ -8,15 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from redis.exceptions import RedisError
-
-from seckill.errors import GateUnavailable
-from seckill.gate.connection import raw_client
 from seckill.gate.entries import to_text
 from seckill.gate.keys import BucketRef
+from seckill.gate.nodes import read_by_node
 from seckill.gate.shop_window import UnitsShown
-
-CALLS_PER_BUCKET = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,34 +32,26 @@ class Pulse:
 
 
 def pulses(*, buckets: Sequence[BucketRef]) -> dict[BucketRef, Pulse]:
-    """Read the pulses; a bucket that is missing or damaged is left out.
+    """Read the pulses; a bucket that is missing or damaged, or whose node is away, is left out.
 
-    Raises ``GateUnavailable`` when Redis does not answer.
+    Raises ``GateUnavailable`` when no Redis answers.
     """
     if not buckets:
         return {}
-    try:
-        with raw_client().pipeline(transaction=False) as pipeline:
-            pipeline.time()
-            for bucket in buckets:
-                stock, gate, buyers, _, queue = bucket.keys
-                pipeline.hgetall(stock)
-                pipeline.hgetall(gate)
-                pipeline.xlen(queue)
-                pipeline.xrange(queue, count=1)
-                pipeline.hlen(buyers)
-            time, *replies = pipeline.execute(raise_on_error=False)
-    except RedisError as error:
-        raise GateUnavailable(str(error)) from error
-    if isinstance(time, Exception):
-        raise GateUnavailable(str(time)) from time
-    now_ms = int(time[0]) * 1000 + int(time[1]) // 1000
     found = {}
-    for place, bucket in enumerate(buckets):
-        parts = replies[place * CALLS_PER_BUCKET : (place + 1) * CALLS_PER_BUCKET]
-        if (pulse := _pulse(parts=parts, now_ms=now_ms)) is not None:
+    for bucket, replies in read_by_node(buckets=buckets, ask=_ask).items():
+        if (pulse := _pulse(parts=replies.parts, now_ms=replies.now_ms)) is not None:
             found[bucket] = pulse
     return found
+
+
+def _ask(pipeline: Any, bucket: BucketRef) -> None:
+    stock, gate, buyers, _, queue = bucket.keys
+    pipeline.hgetall(stock)
+    pipeline.hgetall(gate)
+    pipeline.xlen(queue)
+    pipeline.xrange(queue, count=1)
+    pipeline.hlen(buyers)
 
 
 def _pulse(*, parts: Sequence[Any], now_ms: int) -> Pulse | None:

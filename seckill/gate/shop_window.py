@@ -1,4 +1,4 @@
-"""What the shop window may know of Redis: units left, for many buckets in one round trip.
+"""What the shop window may know of Redis: units left, for many buckets in one round trip per node.
 
 It is for showing only. Nothing is reserved by it, so the server's run id is not compared; a bucket
 that is frozen, missing or not in plain numbers shows nothing.
@@ -8,12 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from redis.exceptions import RedisError
-
-from seckill.errors import GateUnavailable
-from seckill.gate.connection import raw_client
 from seckill.gate.entries import to_text
 from seckill.gate.keys import BucketRef
+from seckill.gate.nodes import read_by_node
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,26 +22,23 @@ class UnitsShown:
 
 
 def units_shown(*, buckets: Sequence[BucketRef]) -> dict[BucketRef, Mapping[int, UnitsShown]]:
-    """Read the units of all items; a bucket that cannot be shown is missing.
+    """Read the units of all items; a bucket that cannot be shown is missing, also since its node is away.
 
-    Raises ``GateUnavailable`` when Redis does not answer.
+    Raises ``GateUnavailable`` when no Redis answers.
     """
     if not buckets:
         return {}
-    try:
-        with raw_client().pipeline(transaction=False) as pipeline:
-            for bucket in buckets:
-                stock, gate, *_ = bucket.keys
-                pipeline.hgetall(stock)
-                pipeline.hmget(gate, "epoch", "frozen")
-            replies = pipeline.execute(raise_on_error=False)
-    except RedisError as error:
-        raise GateUnavailable(str(error)) from error
     shown = {}
-    for bucket, stock, gate in zip(buckets, replies[::2], replies[1::2], strict=True):
-        if (units := _units(stock, gate)) is not None:
+    for bucket, replies in read_by_node(buckets=buckets, ask=_ask).items():
+        if (units := _units(*replies.parts)) is not None:
             shown[bucket] = units
     return shown
+
+
+def _ask(pipeline: Any, bucket: BucketRef) -> None:
+    stock, gate, *_ = bucket.keys
+    pipeline.hgetall(stock)
+    pipeline.hmget(gate, "epoch", "frozen")
 
 
 def _units(stock: Any, gate: Any) -> Mapping[int, UnitsShown] | None:

@@ -86,12 +86,11 @@ def begin_staging(*, bucket: BucketRef, token: str, epoch: int) -> None:
     """Make the staging hashes and the empty queue of a new epoch."""
     _, _, buyers, receipts, queue = bucket.staging_keys(token)
     try:
-        with raw_client().pipeline(transaction=False) as pipe:
-            pipe.hset(buyers, SENTINEL, str(epoch))
-            pipe.hset(receipts, SENTINEL, str(epoch))
-            pipe.xadd(queue, {"empty": "1"}, id="0-1")
-            pipe.xdel(queue, "0-1")
-            pipe.execute()
+        client = raw_client()
+        client.hset(buyers, SENTINEL, str(epoch))
+        client.hset(receipts, SENTINEL, str(epoch))
+        client.xadd(queue, {"empty": "1"}, id="0-1")
+        client.xdel(queue, "0-1")
     except RedisError as error:
         raise GateUnavailable(f"staging: {error}") from error
 

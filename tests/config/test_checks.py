@@ -22,8 +22,9 @@ from config.checks import (
 )
 from config.durable_checks import check_durability
 from seckill.errors import GateUnavailable
-from seckill.gate import gate, server
+from seckill.gate import server
 from seckill.gate.connection import raw_client
+from seckill.gate.rehearsal import rehearse
 from tests.support.aliases import NOWHERE, point
 
 ALL = ["default"]
@@ -225,7 +226,7 @@ def test_a_redis_that_does_not_tell_who_it_is_sells_nothing(settings: Settings, 
     url = f"redis://127.0.0.1:{servers.stock_redis.port}/3"
     point(settings, "stock", url, connection_class=NamelessConnection)
     with pytest.raises(GateUnavailable, match="does not tell its run id"):
-        gate.rehearse()
+        rehearse()
 
 
 def test_a_managed_redis_that_forbids_the_question_only_warns(

@@ -38,6 +38,7 @@ from tests.seckill.test_windows import apply as move_window
 from tests.seckill.test_windows import ask as ask_window
 from tests.seckill.test_windows import redis_away
 from tests.support.archive import archive, assert_archived, copied, end
+from tests.support.nodes import server_of
 from tests.support.shop import Shop, buy, make_buyers, make_tickets, open_sale, ticket_of
 from tests.support.state import dump, numbers
 
@@ -423,7 +424,7 @@ def test_what_redis_is_owed_when_the_archive_begins_is_paid_before_the_seal() ->
     cancel(first)
     raw_client().hset(shop.bucket.keys[1], "run_id", "another")
     give_back()
-    raw_client().hset(shop.bucket.keys[1], "run_id", raw_client().info("server")["run_id"])
+    raw_client().hset(shop.bucket.keys[1], "run_id", server_of(shop.bucket).info("server")["run_id"])
     assert Reservation.objects.filter(owed_at__isnull=False).count() == 1
     end(shop)
     run = archive(shop)

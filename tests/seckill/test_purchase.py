@@ -189,6 +189,7 @@ def test_three_items_of_a_pool_share_one_limit() -> None:
     assert sum(numbers(shop).left.values()) == 29
 
 
+@pytest.mark.one_server
 def test_a_lost_reply_then_the_same_purchase(proxied_gate: Proxy) -> None:
     """Law 5: the script ran, the reply never came, nothing repeats by itself; the same ticket finds its answer."""
     shop = open_sale(units=1)
@@ -205,6 +206,7 @@ def test_a_lost_reply_then_the_same_purchase(proxied_gate: Proxy) -> None:
     assert_settled_state(shop, sold=1)
 
 
+@pytest.mark.one_server
 def test_lost_reply_expired_ticket_and_new_ticket_together(proxied_gate: Proxy) -> None:
     """One buyer, one unit: a purchase whose reply was lost, the same by an expired ticket, and a new ticket at once."""
     shop = open_sale(units=5)
@@ -248,6 +250,7 @@ def test_a_connection_that_was_closed_meanwhile_is_noticed_before_anything_is_se
     assert buy(second) == read_ticket(second).order_no
 
 
+@pytest.mark.one_server
 def test_each_thread_has_a_connection_of_its_own_and_a_forked_child_its_own_as_well() -> None:
     shop = open_sale(units=5)
     (ticket,) = make_tickets(shop, 1)

@@ -36,9 +36,9 @@ def forget_pipeline() -> None:
     """Let the loop connect anew to Redis: to another server, as a test wants."""
 
     async def forget() -> None:
-        opening = pipeline._pipelines.pop(event_loop(), None)
-        if opening is not None and opening.done() and opening.exception() is None and (lost := opening.result()):
-            lost._transport.abort()
+        for opening in pipeline._pipelines.pop(event_loop(), {}).values():
+            if opening.done() and opening.exception() is None and (lost := opening.result()):
+                lost._transport.abort()
 
     on_loop(forget())
 

@@ -9,6 +9,7 @@ from seckill.gate import archiving, changing, staging
 from seckill.gate.changing import Adjusted
 from seckill.gate.connection import raw_client
 from seckill.gate.keys import BucketRef
+from tests.support.nodes import empty_stock, flush_scripts
 from tests.support.shop import Shop, open_sale
 from tests.support.state import dump, numbers
 
@@ -64,7 +65,7 @@ def test_nothing_is_changed_where_nothing_may_be(
 
 def test_nothing_comes_to_life() -> None:
     shop = open_sale()
-    raw_client().flushall()
+    empty_stock()
     for script in (adjust, set_window):
         with pytest.raises(NotPreheated):
             script(shop)
@@ -105,7 +106,7 @@ def test_a_script_flush_in_between() -> None:
     """CASES 12: loaded again by itself, and made once."""
     shop = open_sale(units=10)
     for number in (1, 2, 3):
-        raw_client().script_flush()
+        flush_scripts()
         adjust(shop, number=number, delta=1)
     assert numbers(shop).left == {shop.item.pk: 13}
 

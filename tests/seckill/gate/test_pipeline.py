@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,14 +12,16 @@ from seckill import polling
 from seckill import purchase as purchase_module
 from seckill.errors import PurchaseRefused
 from seckill.gate import pipeline
-from seckill.gate.connection import forget_connections, raw_client
+from seckill.gate.connection import forget_connections
+from seckill.gate.nodes import place_of
 from seckill.polling import PurchaseState, apurchase_status
 from seckill.purchase import apurchase
 from seckill.settlement import settle_bucket
 from seckill.tickets import read_ticket
 from tests.support.asgi import event_loop, on_loop
+from tests.support.nodes import flush_scripts, server_of
 from tests.support.proxy import Proxy
-from tests.support.shop import buy, make_buyers, make_tickets, open_sale, ticket_of
+from tests.support.shop import Shop, buy, make_buyers, make_tickets, open_sale, ticket_of
 from tests.support.state import assert_settled_state, numbers
 from tests.support.web import wait_until
 
@@ -46,18 +49,18 @@ def state(number: str, buyer_id: int) -> PurchaseState:
     return on_loop(apurchase_status(order_no=number, buyer_id=buyer_id)).state
 
 
-def reads() -> int:
+def reads(shop: Shop) -> int:
     """How often the server has read from a socket."""
-    return int(raw_client().info("stats")["total_reads_processed"])
+    return int(server_of(shop.bucket).info("stats")["total_reads_processed"])
 
 
 def test_of_many_at_once_each_gets_its_own_verdict_and_they_travel_together() -> None:
     shop = open_sale(units=40)
     tickets = make_tickets(shop, 100)
     on_loop(outcome(tickets[0]))
-    before = reads()
+    before = reads(shop)
     answers = on_loop(outcomes(tickets))
-    assert reads() - before < 20
+    assert reads(shop) - before < 20
     accepted = [answer for answer in answers if "-" in answer]
     mine = [read_ticket(ticket).order_no for ticket in tickets]
     assert [answer for answer, number in zip(answers, mine, strict=True) if answer == number] == accepted
@@ -88,10 +91,11 @@ def test_a_server_without_the_script_is_given_it() -> None:
     shop = open_sale(units=40)
     tickets = make_tickets(shop, 20)
     on_loop(outcome(tickets[0]))
-    raw_client().script_flush()
+    flush_scripts()
     assert on_loop(outcomes(tickets)) == [read_ticket(ticket).order_no for ticket in tickets]
 
 
+@pytest.mark.one_server
 def test_a_lost_reply_is_unknown_and_the_same_ticket_finds_its_answer(proxied_gate: Proxy) -> None:
     """Law 5: nothing repeats by itself."""
     shop = open_sale(units=1)
@@ -110,30 +114,35 @@ def test_a_server_that_says_nothing_is_given_up_and_asked_again() -> None:
     shop = open_sale(units=40)
     tickets = make_tickets(shop, 20)
     on_loop(outcome(tickets[0]))
-    raw_client().client_pause(60_000, all=False)
+    server_of(shop.bucket).client_pause(60_000, all=False)
     began = time.monotonic()
     try:
         assert set(on_loop(outcomes(tickets))) == {"GateUnavailable"}
     finally:
-        raw_client().client_unpause()
+        server_of(shop.bucket).client_unpause()
     assert time.monotonic() - began < TIMEOUT_SECONDS_MAX
     assert on_loop(outcomes(tickets)) == [read_ticket(ticket).order_no for ticket in tickets]
     settle_bucket(bucket=shop.bucket, clock=timezone.now)
     assert_settled_state(shop, sold=20)
 
 
-def is_cut() -> bool:
-    opening = pipeline._pipelines[event_loop()]
-    return pipeline._is_useless(opening)
+def opening_to(shop: Shop) -> pipeline.Opening:
+    place = place_of(shop.bucket.keys[0])
+    assert place is not None
+    return pipeline._pipelines[event_loop()][place]
+
+
+def is_cut(shop: Shop) -> bool:
+    return pipeline._is_useless(opening_to(shop))
 
 
 def test_a_connection_that_was_closed_meanwhile_costs_nobody_his_purchase() -> None:
     shop = open_sale()
     first, second = make_tickets(shop, 2)
     on_loop(outcome(first))
-    raw_client().execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    server_of(shop.bucket).execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
     forget_connections()
-    wait_until(is_cut, seconds=5)
+    wait_until(partial(is_cut, shop), seconds=5)
     assert on_loop(outcomes([second] * 5)) == [read_ticket(second).order_no] * 5
 
 
@@ -143,13 +152,12 @@ def test_a_reply_that_is_none_breaks_the_connection_and_nobody_gets_anothers() -
     on_loop(outcome(first))
 
     async def spoil() -> None:
-        opening = pipeline._pipelines[event_loop()]
-        line = opening.result()
+        line = opening_to(shop).result()
         assert line is not None
         line.data_received(b":7\r\n")
 
     on_loop(spoil())
-    wait_until(is_cut, seconds=5)
+    wait_until(partial(is_cut, shop), seconds=5)
     assert on_loop(outcome(second)) == read_ticket(second).order_no
 
 

@@ -10,6 +10,7 @@ from seckill.gate import gate
 from seckill.gate.codes import ReserveCode
 from seckill.gate.connection import raw_client
 from seckill.gate.gate import ReserveReply
+from tests.support.nodes import key_count, server_of
 from tests.support.shop import Shop, open_sale
 from tests.support.state import dump, numbers
 
@@ -105,7 +106,7 @@ def test_not_started_tells_how_long() -> None:
 def test_the_window_is_half_open() -> None:
     """CASES 11: a call at exactly the opening passes, one at exactly the end does not."""
     shop = open_sale()
-    client, (_, gate_key, *_) = raw_client(), shop.bucket.keys
+    client, (_, gate_key, *_) = server_of(shop.bucket), shop.bucket.keys
     seconds, microseconds = client.time()
     now = seconds * 1000 + microseconds // 1000
     client.hset(gate_key, mapping={"opens_ms": now - 60_000, "closes_ms": now})
@@ -133,7 +134,7 @@ def test_nothing_there_is_not_preheated() -> None:
     shop = open_sale()
     raw_client().delete(*shop.bucket.keys)
     assert_refused(shop, ReserveCode.NOT_PREHEATED)
-    assert raw_client().dbsize() == 0
+    assert key_count() == 0
 
 
 def test_frozen_is_unavailable_but_a_repeat_keeps_its_answer() -> None:
@@ -247,8 +248,8 @@ def test_an_answer_that_is_none_of_the_codes_is_an_error(monkeypatch: pytest.Mon
 
 def test_out_of_memory_changes_nothing() -> None:
     """CASES 18: at the memory limit the script fails before its first write, and passes again afterwards."""
-    shop, client = open_sale(), raw_client()
-    before = dump(shop.bucket)
+    shop = open_sale()
+    before, client = dump(shop.bucket), server_of(shop.bucket)
     client.config_set("maxmemory", 1)
     try:
         with pytest.raises(GateUnavailable):
@@ -259,6 +260,7 @@ def test_out_of_memory_changes_nothing() -> None:
     assert reserve(shop).code is ReserveCode.RESERVED
 
 
+@pytest.mark.one_server
 def test_a_read_only_replica_changes_nothing() -> None:
     """CASES 18: READONLY is an outage, and the same connection pool works again after it."""
     shop, client = open_sale(), raw_client()
