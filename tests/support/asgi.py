@@ -2,13 +2,16 @@
 
 import asyncio
 from collections.abc import Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from django.conf import settings
 from django.core.handlers.wsgi import WSGIHandler
 
 from config.django_threads import in_threads
+from rest import threads
 from seckill.gate import pipeline
 
 if TYPE_CHECKING:
@@ -33,7 +36,7 @@ def on_loop(work: Coroutine[Any, Any, T]) -> T:
 
 
 def forget_pipeline() -> None:
-    """Let the loop connect anew to Redis: to another server, as a test wants."""
+    """Let the loop, and the threads behind it, connect anew to Redis: to another server, as a test wants."""
 
     async def forget() -> None:
         for opening in pipeline._pipelines.pop(event_loop(), {}).values():
@@ -41,6 +44,8 @@ def forget_pipeline() -> None:
                 lost._transport.abort()
 
     on_loop(forget())
+    threads._threads.shutdown()
+    threads._threads = ThreadPoolExecutor(max_workers=settings.WEB_THREADS, thread_name_prefix="lane")
 
 
 @cache
