@@ -61,7 +61,7 @@ check: prepare ## Lint, check types, imports, migrations and the settings for pr
 	$(SERVERS) env HTTPS=1 PUBLIC_URL=https://shop.example $(BIN)/python manage.py check --deploy --fail-level WARNING --database default
 
 test: prepare ## Run all tests on real servers; ARGS="-k name" to choose.
-	@bash benchmarks/prepare browser promtool bench
+	@bash benchmarks/prepare browser promtool bench nginx
 	$(BIN)/python -m pytest -n 2 --ignore tests/e2e --ignore tests/browser $(ARGS)
 	$(BIN)/python -m pytest -n 2 --cluster $(CLUSTERED) $(ARGS)
 	@# The running shop alone, and then the browser: they measure, and two of them would be in each other's way.
