@@ -77,6 +77,12 @@ def _volley(house: House) -> Findings:
     return volley(house)
 
 
+def _compared(house: House) -> Findings:
+    from benchmarks.bench.comparing import compared
+
+    return compared(house)
+
+
 def _settled(house: House) -> Findings:
     from benchmarks.bench.settling import settled
 
@@ -93,6 +99,7 @@ PARTS: Mapping[str, Callable[[House], Findings]] = {
     "a": _accepted,
     "b": _sold_out,
     "c": _polled,
+    "d": _compared,
     "e": _settled,
     "f": _drained,
     "l": _volley,

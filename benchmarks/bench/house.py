@@ -1,8 +1,9 @@
 """What is measured: private servers, the shop's processes, and other web servers of the same kind beside it."""
 
+import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,6 +20,9 @@ from benchmarks.shop import ROOT, WEB_OPTIONS, Shop, is_healthy
 from benchmarks.stage import set_up_django
 
 DIRECTORY = Path("var/bench")
+APPLICATION = "benchmarks.asgi:application"
+# As many processes as the shop has, and threads for what waits in them: more gained nothing on two cores.
+THREADS = ("--interface=wsgi", f"--host={HOST}", "--workers=2", "--blocking-threads=4", "--no-ws", "--backlog=4096")
 DRAIN_SECONDS_MAX = 180.0
 POLL_SECONDS = 0.02
 
@@ -38,19 +42,31 @@ class House:
 
     def without_lane(self) -> Server:
         """The same shop with FAST_LANE=0, so that Django answers purchases."""
-        return self._other("without-lane", application="benchmarks.wsgi:application", more={"FAST_LANE": "0"})
+        return self._other("without-lane", application=APPLICATION, more={"FAST_LANE": "0"})
+
+    def bare(self) -> Server:
+        """An application that does nothing, under the same Granian."""
+        return self._other("bare", application="benchmarks.bench.bare:application")
 
     def articles(self) -> Server:
-        """The other ways to sell a unit, and a bare answer, under the same Granian."""
-        return self._other("articles", application="benchmarks.bench.articles:application", more={})
+        """The seed articles' ways to sell a unit, which wait in threads."""
+        return self._other("articles", application="benchmarks.bench.articles:application", options=THREADS)
 
-    def _other(self, name: str, *, application: str, more: Mapping[str, str]) -> Server:
+    def _other(
+        self,
+        name: str,
+        *,
+        application: str,
+        more: Mapping[str, str] | None = None,
+        options: Sequence[str] = WEB_OPTIONS,
+    ) -> Server:
         if name not in self._others:
             with self.screen.step(f"Starting Granian: {name}"):
                 counts = self.directory / f"counts-{name}"
                 counts.mkdir(exist_ok=True)
-                told = {**self.environment, "PROMETHEUS_MULTIPROC_DIR": str(counts.absolute()), **more}
-                server = granian(name=name, application=application, environment=told, directory=self.directory)
+                told = {**self.environment, "PROMETHEUS_MULTIPROC_DIR": str(counts.absolute()), **(more or {})}
+                log = (self.directory / f"{name}.log").absolute()
+                server = granian(application=application, environment=told, log=log, options=options)
                 server.start()
                 self.running.callback(server.stop)
                 self._others[name] = server
@@ -75,16 +91,18 @@ def without_workers(house: House) -> Iterator[None]:
         house.shop.start()
 
 
-def granian(*, name: str, application: str, environment: Mapping[str, str], directory: Path) -> Server:
-    """Return a Granian with the shop's own options, not yet started. `/readyz` must answer as the shop's does."""
+def granian(
+    *, application: str, environment: Mapping[str, str], log: Path, options: Sequence[str] = WEB_OPTIONS
+) -> Server:
+    """Return a Granian, not yet started, with the shop's own options. ``/readyz`` must answer as the shop's does."""
     port = free_port()
     return Server(
         program=Program(
             executable=sys.executable,
-            arguments=(sys.executable, "-m", "granian", *WEB_OPTIONS, f"--port={port}", application),
+            arguments=(sys.executable, "-m", "granian", *options, f"--port={port}", application),
             port=port,
             directory=ROOT,
-            log=(directory / f"{name}.log").absolute(),
+            log=log,
             account=Account(),
             environment={"LOG_LEVEL": "INFO", **environment},
             is_ready=partial(is_healthy, port=port),
@@ -100,6 +118,7 @@ def running_house(*, screen: Screen, size: Size, directory: Path = DIRECTORY / "
     """
     with ExitStack() as running:
         directory.mkdir(parents=True, exist_ok=True)
+        _remove_leavings(directory)
         with screen.step("Starting a database and two Redis servers"):
             servers = running.enter_context(PrivateServers(directory=directory / "servers", is_fresh=True, environ={}))
             environment = servers.environment()
@@ -126,6 +145,15 @@ def running_house(*, screen: Screen, size: Size, directory: Path = DIRECTORY / "
         except Exception:
             house.require_running()  # What has died explains more than whoever missed it.
             raise
+
+
+def _remove_leavings(directory: Path) -> None:
+    """Remove the logs, tickets and counts of an earlier run; the servers and the shop remove their own."""
+    for path in directory.iterdir():
+        if path.suffix in {".log", ".tickets", ".next", ".polls"}:
+            path.unlink()
+        if path.name.startswith("counts-"):
+            shutil.rmtree(path)
 
 
 def url_of(server: Server, path: str) -> str:

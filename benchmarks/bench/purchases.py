@@ -33,17 +33,17 @@ class Counter:
 
     def __init__(self, house: House, *, name: str) -> None:
         self._house = house
-        self._path = house.directory / f"{name}.tickets"
+        self.path = house.directory / f"{name}.tickets"
         self.units = 1_000_000
         self.sale = supply.open_sale(name=name, units=self.units)
         self._written = 0
 
     def provide(self, count: int) -> None:
         """Make sure that so many tickets are unused."""
-        missing = count - (self._written - supply.used_tickets(self._path))
+        missing = count - (self._written - supply.used_tickets(self.path))
         if missing > 0:
             buyers = supply.buyer_ids(self._written + missing)[self._written :]
-            supply.write_tickets(sale=self.sale, buyers=buyers, path=self._path, is_added=self._written > 0)
+            supply.write_tickets(sale=self.sale, buyers=buyers, path=self.path, is_added=self._written > 0)
             self._written += missing
 
     def turn(self, server: Server, *, seconds: int, connections: int, delay_ms: float = 0) -> Sample:
@@ -54,7 +54,7 @@ class Counter:
             seconds=seconds,
             connections=connections,
             script=wrk.PURCHASES,
-            variables=wrk.tickets(self._path, delay_ms=delay_ms),
+            variables=wrk.tickets(self.path, delay_ms=delay_ms),
         )
         accepted = before - supply.units_left(self.sale)
         drained = wait_until_empty(partial(supply.queue_length, self.sale))
@@ -81,7 +81,7 @@ def accepted(house: House) -> Findings:
     """Part a: purchases accepted, ticket checked, everything running, beside Django's way and a bare answer."""
     size = house.size
     servers = {LANE: house.shop.web, DJANGO: house.without_lane()}
-    bare = house.articles()
+    bare = house.bare()
     with house.screen.step("Part a: warming up, and signing tickets for as long as it takes"):
         counters = {name: Counter(house, name=f"a-{number}") for number, name in enumerate(servers)}
         for name, counter in counters.items():
