@@ -51,7 +51,7 @@ def _try(
     except OrderError as error:
         site.message_user(request, f"{name}: {error}", messages.ERROR)
         return False
-    site.message_user(request, f"{name}: done", messages.SUCCESS)
+    site.message_user(request, _("%(name)s: done") % {"name": name}, messages.SUCCESS)
     return True
 
 

@@ -25,8 +25,9 @@ from seckill.errors import SeckillError
 from seckill.models import FlashSale, RebuildRun, ReconciliationRun, Repair, Reservation, SaleItem, SalePool
 from seckill.pausing import pause_item, resume_item
 from seckill.preheat import preheat_sale
+from seckill.sale_word import phase_of_sale
 from seckill.sampling import look, parts_of
-from seckill.states import SaleState, sale_phase
+from seckill.states import SaleState
 from seckill.withdrawing import withdraw_sale
 
 
@@ -142,10 +143,7 @@ class FlashSaleAdmin(FixedAfterPreheatAdmin):
     @admin.display(description=_("phase"))
     def phase(self, sale: FlashSale) -> str:
         """One word for where the sale is right now."""
-        phase = sale_phase(
-            state=SaleState(sale.state), opens_at=sale.opens_at, closes_at=sale.closes_at, now=timezone.now()
-        )
-        return str(phase.label)
+        return str(phase_of_sale(sale=sale, now=timezone.now()).label)
 
 
 @admin.register(SalePool)
@@ -188,11 +186,7 @@ class SaleItemAdmin(FixedAfterPreheatAdmin):
     @admin.display(description=_("phase"))
     def phase(self, item: SaleItem) -> str:
         """One word for where the item's sale is right now."""
-        sale = item.pool.sale
-        phase = sale_phase(
-            state=SaleState(sale.state), opens_at=sale.opens_at, closes_at=sale.closes_at, now=timezone.now()
-        )
-        return str(phase.label)
+        return str(phase_of_sale(sale=item.pool.sale, now=timezone.now()).label)
 
     def prepare_rows(self, rows: list[Any]) -> None:
         """Read the units of all items of the page from both stores at once."""
@@ -222,40 +216,44 @@ class SaleItemAdmin(FixedAfterPreheatAdmin):
     @with_reason
     def preheat(self, request: HttpRequest, items: QuerySet[SaleItem]) -> None:
         """Bring the sales of the selected items into Redis."""
-        for sale_id in sorted(set(items.values_list("pool__sale_id", flat=True))):
-            act = partial(preheat_sale, sale_id=sale_id, clock=timezone.now)
-            self._try(request, act, f"sale {sale_id}", FlashSale.objects.get(pk=sale_id), "preheat")
+        for sale in _sales_of(items):
+            self._try(request, partial(preheat_sale, sale_id=sale.pk, clock=timezone.now), sale, "preheat")
 
     @admin.action(description=_("Withdraw the sale of the selected items"), permissions=["change"])
     @with_reason
     def withdraw(self, request: HttpRequest, items: QuerySet[SaleItem]) -> None:
         """Make the sales of the selected items drafts again, if nobody has reserved anything in them."""
-        for sale_id in sorted(set(items.values_list("pool__sale_id", flat=True))):
-            act = partial(withdraw_sale, sale_id=sale_id, clock=timezone.now, actor_id=request.user.pk)
-            self._try(request, act, f"sale {sale_id}", FlashSale.objects.get(pk=sale_id), "withdraw")
+        for sale in _sales_of(items):
+            act = partial(withdraw_sale, sale_id=sale.pk, clock=timezone.now, actor_id=request.user.pk)
+            self._try(request, act, sale, "withdraw")
 
     @admin.action(description=_("Pause the selected items"), permissions=["change"])
     @with_reason
     def pause(self, request: HttpRequest, items: QuerySet[SaleItem]) -> None:
         """Refuse new reservations of the selected items."""
         for item in items:
-            self._try(request, partial(pause_item, item_id=item.pk), str(item), item, "pause")
+            self._try(request, partial(pause_item, item_id=item.pk), item, "pause")
 
     @admin.action(description=_("Resume the selected items"), permissions=["change"])
     @with_reason
     def resume(self, request: HttpRequest, items: QuerySet[SaleItem]) -> None:
         """Let the selected items be bought again."""
         for item in items:
-            self._try(request, partial(resume_item, item_id=item.pk), str(item), item, "resume")
+            self._try(request, partial(resume_item, item_id=item.pk), item, "resume")
 
-    def _try(self, request: HttpRequest, action: Callable[[], None], name: str, row: Model, what: str) -> None:
+    def _try(self, request: HttpRequest, action: Callable[[], None], row: Model, what: str) -> None:
+        name = _("sale %(number)d") % {"number": row.pk} if isinstance(row, FlashSale) else str(row)
         try:
             with self.recorded(request, row, f"seckill.{what}", reason_in(request)):
                 action()
         except SeckillError as error:
             self.message_user(request, f"{name}: {str(error) or type(error).__name__}", messages.ERROR)
         else:
-            self.message_user(request, f"{name}: done", messages.SUCCESS)
+            self.message_user(request, _("%(name)s: done") % {"name": name}, messages.SUCCESS)
+
+
+def _sales_of(items: QuerySet[SaleItem]) -> QuerySet[FlashSale]:
+    return FlashSale.objects.filter(pk__in=set(items.values_list("pool__sale_id", flat=True))).order_by("pk")
 
 
 @admin.register(Reservation)

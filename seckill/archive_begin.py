@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import DatabaseError, transaction
+from django.utils.translation import gettext as _
 
 from inventory.changes import ChangeState
 from seckill.archive_tables import ArchiveRun, ArchiveStage
@@ -108,11 +109,16 @@ def _begin(*, sale_id: int, seen: dict[BucketRef, Snapshot], accepted: Accepted,
 
 def _require_ended(*, sale: FlashSale | None, sale_id: int, now: datetime) -> None:
     if sale is None:
-        raise SaleNotReady(f"there is no sale {sale_id}")
+        raise SaleNotReady(_("there is no sale {sale_id}").format(sale_id=sale_id))
     if sale.state != SaleState.PREHEATED:
-        raise SaleNotReady(f"the sale is {sale.get_state_display()}; only one that is preheated and over is archived")
+        raise SaleNotReady(
+            _("the sale is {state}; only one that is preheated and over is archived").format(
+                state=sale.get_state_display()
+            )
+        )
     if sale.closes_at > now:
-        raise SaleNotReady(f"the sale is open until {sale.closes_at:%Y-%m-%d %H:%M:%S} UTC")
+        until = f"{sale.closes_at:%Y-%m-%d %H:%M:%S} UTC"
+        raise SaleNotReady(_("the sale is open until {until}").format(until=until))
 
 
 def _require_no_change_under_way(sale_id: int) -> None:

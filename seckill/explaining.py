@@ -18,6 +18,7 @@ from django.utils.translation import gettext_lazy
 from inventory.models import StockMovement
 from orders.models import Honour, Order, OrderEvent, Payment, PaymentAttempt, Refund
 from seckill.advice import advice_for
+from seckill.detail_words import in_readers_words
 from seckill.errors import GateUnavailable, NotPreheated, UnknownOrder
 from seckill.gate import gate
 from seckill.gate.entries import QueueEntry
@@ -240,7 +241,7 @@ def _of_letters(order_no: str) -> Iterator[Line]:
     letters = DeadLetter.objects.filter(pool_id=bucket.pool_id, bucket_no=bucket.number, fields__order=order_no)
     for letter in letters.order_by("pk"):
         words = _("The purchase could not be read or written and was put aside: {error}.")
-        yield _worker(letter.created_at, words.format(error=letter.error))
+        yield _worker(letter.created_at, words.format(error=in_readers_words(letter.error)))
         if letter.decided_at is not None:
             words = _("Somebody decided about it: {decision} ({why}).")
             facts = {"decision": letter.get_decision_display(), "why": letter.decision_reason}

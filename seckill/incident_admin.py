@@ -13,6 +13,7 @@ from rest.coloured import coloured
 from rest.desk import ReadOnlyDeskAdmin
 from rest.filters import FirstUnlessAsked
 from seckill.advice import ADVICE, advice_for
+from seckill.detail_words import in_readers_words
 from seckill.models import Incident, SaleItem
 from seckill.remedies import remedy_for
 
@@ -42,10 +43,10 @@ class IncidentAdmin(ReadOnlyDeskAdmin):
     search_fields = ["kind", "detail", "pool__sale__name"]
     search_help_text = _("Words, a sale, an order number. Resolved ones are searched as well.")
     ordering = ["-last_seen_at"]
-    readonly_fields = ["what_happened", "what_the_system_did", "what_you_can_do", "remedy"]
+    readonly_fields = ["what_happened", "what_the_system_did", "what_you_can_do", "remedy", "noted"]
     fieldsets = [
         (None, {"fields": ["what_happened", "what_the_system_did", "what_you_can_do", "remedy"]}),
-        (_("As noted"), {"fields": ["kind", "severity", "pool", "bucket_no", "detail", "units", "count"]}),
+        (_("As noted"), {"fields": ["kind", "severity", "pool", "bucket_no", "noted", "units", "count"]}),
         (_("When"), {"fields": ["opened_at", "last_seen_at", "resolved_at"]}),
     ]
 
@@ -86,8 +87,13 @@ class IncidentAdmin(ReadOnlyDeskAdmin):
     @admin.display(description=_("what happened"))
     def what_happened(self, incident: Incident) -> str:
         """In words, with what was noted."""
-        detail = truncatechars(incident.detail, DETAIL_SHOWN_CHARS)
+        detail = truncatechars(in_readers_words(incident.detail), DETAIL_SHOWN_CHARS)
         return format_html('<b>{}</b><br><span class="desk-small">{}</span>', advice_for(incident.kind).what, detail)
+
+    @admin.display(description=_("detail"))
+    def noted(self, incident: Incident) -> str:
+        """All that was noted."""
+        return in_readers_words(incident.detail)
 
     @admin.display(description=_("where"))
     def where(self, incident: Incident) -> str:

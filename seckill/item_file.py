@@ -80,7 +80,7 @@ def read_items(*, content: bytes, pool_id: int, now: datetime) -> ItemFile:
     """
     pool = SalePool.objects.select_related("sale").filter(pk=pool_id).first()
     if pool is None:
-        raise SaleNotReady(f"there is no pool {pool_id}")
+        raise SaleNotReady(_("there is no pool {pool_id}").format(pool_id=pool_id))
     try:
         lines = _lines(content)
     except _Unreadable as error:
@@ -108,12 +108,12 @@ def write_items(*, content: bytes, pool_id: int, now: datetime) -> int:
         sale_ids = SalePool.objects.filter(pk=pool_id).values_list("sale_id", flat=True)
         sale = FlashSale.objects.select_for_update().filter(pk__in=list(sale_ids)).first()
         if sale is None:
-            raise SaleNotReady(f"there is no pool {pool_id}")
+            raise SaleNotReady(_("there is no pool {pool_id}").format(pool_id=pool_id))
         if SaleState(sale.state) not in EDITABLE:
-            raise SaleNotReady(f"the sale is {sale.get_state_display()}; its items are fixed")
+            raise SaleNotReady(_("the sale is {state}; its items are fixed").format(state=sale.get_state_display()))
         read = read_items(content=content, pool_id=pool_id, now=now)
         if not read.is_sound:
-            raise SaleNotReady("the file has mistakes; nothing was imported")
+            raise SaleNotReady(_("the file has mistakes; nothing was imported"))
         SaleItem.objects.bulk_create(
             SaleItem(pool_id=pool_id, sku_id=line.item.sku_id, price=line.item.price, units=line.item.units)
             for line in read.items

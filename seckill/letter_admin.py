@@ -20,6 +20,7 @@ from rest.filters import FirstUnlessAsked
 from rest.reasons import asks_itself, reason_in
 from seckill.advice import advice_for
 from seckill.dead_letters import DEAD_LETTER
+from seckill.detail_words import in_readers_words
 from seckill.errors import DecisionRefused, GateUnavailable
 from seckill.models import DeadLetter
 from seckill.remedies import story_of
@@ -75,7 +76,7 @@ class DeadLetterAdmin(ReadOnlyDeskAdmin):
         """Whose purchase it is, as far as that can be read, and why it was put aside."""
         fields = {name: str(letter.fields.get(name, "?")) for name in ("order", "quantity", "item", "buyer")}
         words = _("Order %(order)s: %(quantity)s × item %(item)s for buyer %(buyer)s") % fields
-        return format_html('<b>{}</b><br><span class="desk-small">{}</span>', words, letter.error)
+        return format_html('<b>{}</b><br><span class="desk-small">{}</span>', words, in_readers_words(letter.error))
 
     @admin.display(description=_("What became of …"))
     def story(self, letter: DeadLetter) -> str:

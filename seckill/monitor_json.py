@@ -7,6 +7,7 @@ from django.conf import settings
 from django.urls import reverse
 
 from seckill.advice import advice_for
+from seckill.detail_words import in_readers_words
 from seckill.history import Series
 from seckill.models import Incident
 from seckill.monitor import BucketPicture, ItemPicture, Picture
@@ -125,7 +126,7 @@ def _incident(incident: Incident) -> Json:
         "what": str(advice_for(incident.kind).what),
         "severity": incident.severity,
         "bucket": f"{incident.pool_id}:{incident.bucket_no}",
-        "detail": incident.detail[:300],
+        "detail": in_readers_words(incident.detail)[:300],
         "count": incident.count,
         "opened_at": incident.opened_at.isoformat(),
         "url": reverse("admin:seckill_incident_change", args=[incident.pk]),

@@ -5,6 +5,7 @@ sweep sees the difference within a second and carries it again.
 """
 
 from django.db import DatabaseError, transaction
+from django.utils.translation import gettext as _
 
 from seckill.errors import SaleNotReady
 from seckill.gate import gate
@@ -47,7 +48,7 @@ def _store(*, item_id: int, is_paused: bool) -> list[BucketRef]:
     """Store the wish under the buckets' locks: a rebuild either reads it, or has swapped before the script."""
     item = SaleItem.objects.filter(pk=item_id).first()
     if item is None:
-        raise SaleNotReady(f"there is no item {item_id}")
+        raise SaleNotReady(_("there is no item {item_id}").format(item_id=item_id))
     try:
         with transaction.atomic(durable=True):
             rows = list(Bucket.objects.select_for_update().filter(pool_id=item.pool_id).order_by("number"))
@@ -55,5 +56,5 @@ def _store(*, item_id: int, is_paused: bool) -> list[BucketRef]:
     except DatabaseError as error:
         if not is_transient(error):
             raise
-        raise SaleNotReady("the bucket is busy; nothing was changed, please try again") from error
+        raise SaleNotReady(_("the bucket is busy; nothing was changed, please try again")) from error
     return [BucketRef(pool_id=row.pool_id, number=row.number) for row in rows]

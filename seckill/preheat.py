@@ -5,6 +5,7 @@ from datetime import datetime
 
 from django.db import DatabaseError, transaction
 from django.db.models import F
+from django.utils.translation import gettext as _
 
 from inventory.errors import NotEnoughOnHand
 from inventory.services import allocate
@@ -36,7 +37,7 @@ def preheat_sale(*, sale_id: int, clock: Callable[[], datetime], is_as_seen: Cal
     except DatabaseError as error:
         if not is_transient(error):
             raise
-        raise SaleNotReady("the database is busy with these units; nothing was changed, please try again") from error
+        raise SaleNotReady(_("the database is busy with these units; nothing was changed, please try again")) from error
     missed: Exception | None = None
     for bucket, token in claims.items():
         try:
@@ -52,9 +53,9 @@ def _allocate_sale(*, sale_id: int, now: datetime, is_as_seen: Callable[[], bool
     with transaction.atomic(durable=True):
         sale = FlashSale.objects.select_for_update().filter(pk=sale_id).first()
         if sale is None:
-            raise SaleNotReady(f"there is no sale {sale_id}")
+            raise SaleNotReady(_("there is no sale {sale_id}").format(sale_id=sale_id))
         if not is_as_seen():
-            raise SaleNotReady("the sale was changed since you looked at it; nothing was done, please look again")
+            raise SaleNotReady(_("the sale was changed since you looked at it; nothing was done, please look again"))
         items = list(
             SaleItem.objects.filter(pool__sale_id=sale_id).select_related("sku", "pool").order_by("pool_id", "pk")
         )
@@ -69,13 +70,15 @@ def _allocate_sale(*, sale_id: int, now: datetime, is_as_seen: Callable[[], bool
 
 def _require_ready(*, sale: FlashSale, items: Sequence[SaleItem], now: datetime) -> None:
     if SaleState.PREHEATED not in SALE_TRANSITIONS[SaleState(sale.state)]:
-        raise SaleNotReady(f"the sale is {sale.get_state_display()} already; its balance is not touched again")
+        raise SaleNotReady(
+            _("the sale is {state} already; its balance is not touched again").format(state=sale.get_state_display())
+        )
     if not items:
-        raise SaleNotReady("the sale has no items")
+        raise SaleNotReady(_("the sale has no items"))
     if sale.closes_at <= now:
-        raise SaleNotReady("the sale's window is over")
+        raise SaleNotReady(_("the sale's window is over"))
     if ItemBucket.objects.filter(item__in=items, allocated__gt=0).exists():
-        raise SaleNotReady("the sale has allocated units already; its balance is not touched again")
+        raise SaleNotReady(_("the sale has allocated units already; its balance is not touched again"))
 
 
 def _lock_buckets(*, pool_ids: Sequence[int]) -> dict[int, list[Bucket]]:
@@ -124,5 +127,9 @@ def _take_from_warehouse(*, items: Sequence[SaleItem], rows: dict[int, list[Buck
                 )
             except NotEnoughOnHand as error:
                 on_hand = error.on_hand + taken
-                raise SaleNotReady(f"{item.sku.code} needs {item.units} units, the warehouse has {on_hand}") from error
+                raise SaleNotReady(
+                    _("{code} needs {units} units, the warehouse has {on_hand}").format(
+                        code=item.sku.code, units=item.units, on_hand=on_hand
+                    )
+                ) from error
             taken += units

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.utils.translation import gettext as _
+
 from seckill.errors import SaleNotReady
 from seckill.gate.keys import BucketRef
 from seckill.models import FlashSale, SaleItem, SalePool
@@ -78,7 +80,7 @@ def preheat_preview(*, sale_id: int, now: datetime) -> PreheatPreview:
     """Say what preheating would do now. Reads only. Raises ``SaleNotReady`` where there is no such sale."""
     sale = FlashSale.objects.filter(pk=sale_id).first()
     if sale is None:
-        raise SaleNotReady(f"there is no sale {sale_id}")
+        raise SaleNotReady(_("there is no sale {sale_id}").format(sale_id=sale_id))
     findings = tuple(check_plan(plan=plan_of(sale=sale), now=now))
     may = SaleState.PREHEATED in SALE_TRANSITIONS[SaleState(sale.state)]
     return PreheatPreview(

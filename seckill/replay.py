@@ -14,6 +14,8 @@ from decimal import Decimal
 
 from django.db import DatabaseError, connection, transaction
 from django.db.models import Max
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from seckill.dead_letters import DEAD_LETTER
 from seckill.errors import DecisionRefused, GateUnavailable, NotPreheated
@@ -35,13 +37,15 @@ NO_EPOCH = 0
 TAKE_UP_SECONDS = 5
 ORDER_NO_CHARS_MAX = 40
 LIMIT_KEY_CHARS_MAX = 64
-ARCHIVED = "its sale is not in Redis any more: refuse it"
+ARCHIVED = gettext_lazy("its sale is not in Redis any more: refuse it")
 
 WHY_NOT = {
     RequeueCode.CLOSED: ARCHIVED,
-    RequeueCode.TOO_FEW_LEFT: "there is no unit left for it; a reconciliation may bring its own back, else refuse it",
-    RequeueCode.LIMIT_REACHED: "the buyer has as many as one may have by now; refuse it",
-    RequeueCode.USED_AGAIN: "the buyer has used this order number again since; refuse it",
+    RequeueCode.TOO_FEW_LEFT: gettext_lazy(
+        "there is no unit left for it; a reconciliation may bring its own back, else refuse it"
+    ),
+    RequeueCode.LIMIT_REACHED: gettext_lazy("the buyer has as many as one may have by now; refuse it"),
+    RequeueCode.USED_AGAIN: gettext_lazy("the buyer has used this order number again since; refuse it"),
 }
 
 
@@ -97,9 +101,11 @@ def _decide(*, verdict: Verdict, now: datetime) -> DeadLetter:
     with transaction.atomic(durable=True):
         letter = _lock_letter(verdict.letter_id)
         if letter.decision:
-            raise DecisionRefused(f"it was decided already: {letter.get_decision_display()}")
+            raise DecisionRefused(
+                _("it was decided already: {decision}").format(decision=letter.get_decision_display())
+            )
         if not verdict.reason.strip():
-            raise DecisionRefused("a decision wants a reason")
+            raise DecisionRefused(_("a decision wants a reason"))
         if verdict.decision is Decision.REPLAY:
             _require_replayable(letter)
         else:
@@ -118,7 +124,7 @@ def _lock_letter(letter_id: int) -> DeadLetter:
     """Lock the letter's bucket and read the letter. See Note [Lock order]."""
     letter = DeadLetter.objects.filter(pk=letter_id).first()
     if letter is None:
-        raise DecisionRefused(f"there is no dead letter {letter_id}")
+        raise DecisionRefused(_("there is no dead letter {letter_id}").format(letter_id=letter_id))
     lock_bucket(_bucket_of(letter))
     return DeadLetter.objects.get(pk=letter_id)
 
@@ -126,11 +132,15 @@ def _lock_letter(letter_id: int) -> DeadLetter:
 def _require_replayable(letter: DeadLetter) -> None:
     entry = _entry_of(letter)
     if entry is None or not SaleItem.objects.filter(pk=entry.item_id, pool_id=letter.pool_id).exists():
-        raise DecisionRefused("it cannot be read, or names no item of its pool: refuse it")
+        raise DecisionRefused(_("it cannot be read, or names no item of its pool: refuse it"))
     if fate := Reservation.objects.filter(order_no=entry.order_no).first():
-        raise DecisionRefused(f"order {entry.order_no} has its fate already: {fate.get_state_display()}")
+        raise DecisionRefused(
+            _("order {order_no} has its fate already: {state}").format(
+                order_no=entry.order_no, state=fate.get_state_display()
+            )
+        )
     if not FlashSale.objects.filter(pools=letter.pool_id, state=SaleState.PREHEATED).exists():
-        raise DecisionRefused(ARCHIVED)
+        raise DecisionRefused(str(ARCHIVED))
 
 
 def _write_tombstone(*, letter: DeadLetter, now: datetime) -> None:
@@ -173,13 +183,13 @@ def _requeue(letter: DeadLetter) -> None:
     if entry is None or Reservation.objects.filter(order_no=entry.order_no).exists():
         return
     if FlashSale.objects.filter(pools=letter.pool_id, state=SaleState.ARCHIVED).exists():
-        raise _undecided(letter=letter, why=ARCHIVED)
+        raise _undecided(letter=letter, why=str(ARCHIVED))
     code = _put_back(letter=letter, entry=entry)
     # A bucket is closed when its queue is empty: what an earlier try has put there has its fate by then.
     if code is RequeueCode.CLOSED and Reservation.objects.filter(order_no=entry.order_no).exists():
         return
     if code in WHY_NOT:
-        raise _undecided(letter=letter, why=WHY_NOT[code])
+        raise _undecided(letter=letter, why=str(WHY_NOT[code]))
 
 
 def _put_back(*, letter: DeadLetter, entry: QueueEntry) -> RequeueCode:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from actions.log import Who, deed_on, facts, record
 from seckill.errors import SaleNotReady
@@ -68,16 +69,18 @@ def unschedule_sale(*, sale_id: int) -> None:
     with transaction.atomic(durable=True):
         sale = _locked_in_transition(sale_id=sale_id, to=SaleState.DRAFT)
         if sale.state != SaleState.SCHEDULED:
-            raise SaleNotReady(f"the sale is {sale.get_state_display()}, not scheduled")
+            raise SaleNotReady(_("the sale is {state}, not scheduled").format(state=sale.get_state_display()))
         FlashSale.objects.filter(pk=sale_id).update(state=SaleState.DRAFT)
 
 
 def _locked_in_transition(*, sale_id: int, to: SaleState) -> FlashSale:
     sale = FlashSale.objects.select_for_update().filter(pk=sale_id).first()
     if sale is None:
-        raise SaleNotReady(f"there is no sale {sale_id}")
+        raise SaleNotReady(_("there is no sale {sale_id}").format(sale_id=sale_id))
     if to not in SALE_TRANSITIONS[SaleState(sale.state)]:
-        raise SaleNotReady(f"the sale is {sale.get_state_display()}; it cannot become {to.label}")
+        raise SaleNotReady(
+            _("the sale is {state}; it cannot become {to}").format(state=sale.get_state_display(), to=to.label)
+        )
     return sale
 
 

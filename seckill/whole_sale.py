@@ -9,6 +9,8 @@ from datetime import datetime
 
 from django.db import DatabaseError, transaction
 from django.db.models import F
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from inventory.changes import REASON_LENGTH_MAX, ChangeState
 from seckill.change_tables import WindowChange
@@ -20,7 +22,7 @@ from seckill.states import SalePhase, SaleState, sale_phase
 from seckill.transient import is_transient
 from seckill.windows import apply_window_change
 
-BUSY = "the sale is busy; nothing was changed, please try again"
+BUSY = gettext_lazy("the sale is busy; nothing was changed, please try again")
 
 
 def pause_sale(*, sale_id: int) -> int:
@@ -43,14 +45,14 @@ def end_sale(*, sale_id: int, actor_id: int, reason: str, clock: Callable[[], da
     Returns ``APPROVED`` where some gate could not be told yet: the follow-up tells it. Raises ``SaleNotReady``.
     """
     if not reason.strip():
-        raise SaleNotReady("say why the sale is ended")
+        raise SaleNotReady(_("say why the sale is ended"))
     try:
         change_id = _close(sale_id=sale_id, actor_id=actor_id, reason=reason.strip(), now=clock())
         return apply_window_change(change_id=change_id, clock=clock)
     except DatabaseError as error:
         if not is_transient(error):
             raise
-        raise SaleNotReady(BUSY) from error
+        raise SaleNotReady(str(BUSY)) from error
 
 
 def _set_paused(*, sale_id: int, is_paused: bool) -> int:
@@ -59,7 +61,7 @@ def _set_paused(*, sale_id: int, is_paused: bool) -> int:
     except DatabaseError as error:
         if not is_transient(error):
             raise
-        raise SaleNotReady(BUSY) from error
+        raise SaleNotReady(str(BUSY)) from error
     tell = gate.pause if is_paused else gate.resume
     missed: GateUnavailable | None = None
     for bucket, item_id in items:
@@ -78,7 +80,7 @@ def _store(*, sale_id: int, is_paused: bool) -> list[tuple[BucketRef, int]]:
         sale = _locked_sale(sale_id)
         rows = _locked_buckets(sale_id)
         if sale.state != SaleState.PREHEATED:
-            raise SaleNotReady(f"the sale is {sale.get_state_display()}, not preheated")
+            raise SaleNotReady(_("the sale is {state}, not preheated").format(state=sale.get_state_display()))
         items = SaleItem.objects.filter(pool__sale_id=sale_id).order_by("pk").values_list("pool_id", "pk")
         item_ids = [item_id for _, item_id in items]
         SaleItem.objects.filter(pk__in=item_ids).update(is_paused=is_paused, stopped_at=None)
@@ -97,7 +99,7 @@ def _close(*, sale_id: int, actor_id: int, reason: str, now: datetime) -> int:
         _locked_buckets(sale_id)
         phase = sale_phase(state=SaleState(sale.state), opens_at=sale.opens_at, closes_at=sale.closes_at, now=now)
         if phase is not SalePhase.LIVE or now <= sale.opens_at:
-            raise SaleNotReady(f"the sale is {phase.label}; only one that is live can be ended")
+            raise SaleNotReady(_("the sale is {phase}; only one that is live can be ended").format(phase=phase.label))
         FlashSale.objects.filter(pk=sale_id).update(closes_at=now, window_no=F("window_no") + 1)
         change = WindowChange.objects.create(
             sale=sale,
@@ -121,7 +123,7 @@ def _close(*, sale_id: int, actor_id: int, reason: str, now: datetime) -> int:
 def _locked_sale(sale_id: int) -> FlashSale:
     sale = FlashSale.objects.select_for_update().filter(pk=sale_id).first()
     if sale is None:
-        raise SaleNotReady(f"there is no sale {sale_id}")
+        raise SaleNotReady(_("there is no sale {sale_id}").format(sale_id=sale_id))
     return sale
 
 

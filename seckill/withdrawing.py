@@ -13,6 +13,8 @@ from datetime import datetime
 
 from django.db import DatabaseError, connection, transaction
 from django.db.models import F
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from inventory.adjusting import move_on_hand
 from inventory.changes import ChangeState
@@ -31,7 +33,7 @@ from seckill.states import SaleState
 from seckill.transfer_tables import Transfer
 from seckill.transient import is_transient
 
-TOUCHED = "somebody has reserved something already; pause it, or let it end"
+TOUCHED = gettext_lazy("somebody has reserved something already; pause it, or let it end")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,26 +86,26 @@ def _claim(*, sale_id: int, now: datetime) -> Claims:
                 for row in rows
             }
         except RebuildRefused as error:
-            raise SaleNotReady(f"{error}; please try again") from error
+            raise SaleNotReady(_("{error}; please try again").format(error=error)) from error
 
 
 def _lock(sale_id: int) -> list[Bucket]:
     """Lock sale and buckets; raise ``SaleNotReady`` where it cannot be withdrawn as far as MySQL knows."""
     sale = FlashSale.objects.select_for_update().filter(pk=sale_id).first()
     if sale is None:
-        raise SaleNotReady(f"there is no sale {sale_id}")
+        raise SaleNotReady(_("there is no sale {sale_id}").format(sale_id=sale_id))
     if sale.state != SaleState.PREHEATED:
-        raise SaleNotReady(f"the sale is {sale.get_state_display()}, not preheated")
+        raise SaleNotReady(_("the sale is {state}, not preheated").format(state=sale.get_state_display()))
     pool_ids = list(SalePool.objects.filter(sale_id=sale_id).values_list("pk", flat=True))
     rows = list(Bucket.objects.select_for_update().filter(pool_id__in=pool_ids).order_by("pool_id", "number"))
     touched = Reservation.objects.filter(pool_id__in=pool_ids), DeadLetter.objects.filter(pool_id__in=pool_ids)
     if any(reserved.exists() for reserved in touched):
-        raise SaleNotReady(TOUCHED)
+        raise SaleNotReady(str(TOUCHED))
     approved = ItemAdjustment.objects.filter(item__pool_id__in=pool_ids), WindowChange.objects.filter(sale_id=sale_id)
     if any(changes.filter(state=ChangeState.APPROVED).exists() for changes in approved):
-        raise SaleNotReady("an approved change is being applied; please try again")
+        raise SaleNotReady(_("an approved change is being applied; please try again"))
     if Transfer.objects.filter(pool_id__in=pool_ids, finished_at__isnull=True).exists():
-        raise SaleNotReady("units are on their way from one bucket to another; please try again")
+        raise SaleNotReady(_("units are on their way from one bucket to another; please try again"))
     return rows
 
 
@@ -112,7 +114,7 @@ def _take_out(*, claims: Claims, gone: set[BucketRef]) -> None:
         gone.add(bucket)  # before the call: its answer may be lost
         if not changing.withdraw(bucket=bucket, epoch=held.epoch):
             gone.discard(bucket)
-            raise SaleNotReady(TOUCHED)
+            raise SaleNotReady(str(TOUCHED))
 
 
 def _give_back(*, sale_id: int, claims: Claims, actor_id: int | None, clock: Callable[[], datetime]) -> None:
@@ -125,7 +127,7 @@ def _give_back(*, sale_id: int, claims: Claims, actor_id: int | None, clock: Cal
             try:
                 require_claim(row=row, token=claims[bucket].token, now=now)
             except (RebuildRefused, KeyError) as error:
-                raise SaleNotReady("it took too long; please try again") from error
+                raise SaleNotReady(_("it took too long; please try again")) from error
         units = ItemBucket.objects.select_for_update().filter(bucket_id__in=[row.pk for row in rows])
         by_bucket = {row.pk: row for row in rows}
         for unit in sorted(units.order_by("item_id"), key=lambda unit: unit.item.sku_id):
@@ -175,4 +177,4 @@ def _bring_back(*, claims: Claims, gone: set[BucketRef], clock: Callable[[], dat
 def _as_not_ready(error: DatabaseError) -> SaleNotReady:
     if not is_transient(error):
         raise error
-    return SaleNotReady("the database is busy with these units; please try again")
+    return SaleNotReady(_("the database is busy with these units; please try again"))

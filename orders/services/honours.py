@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from orders.errors import HonourRefused
 from orders.models import Honour, Order, Payment, PaymentAttempt
@@ -35,9 +36,9 @@ def request_honour(*, payment_id: int, actor_id: int | None, now: datetime) -> N
     with transaction.atomic(durable=True):
         payment = Payment.objects.select_for_update().get(pk=payment_id)
         if payment.problem != PaymentProblem.CLOSED_ORDER:
-            raise HonourRefused("only money for a closed order can be honoured")
+            raise HonourRefused(_("only money for a closed order can be honoured"))
         if payment.refunding:
-            raise HonourRefused("a refund is under way, or was made")
+            raise HonourRefused(_("a refund is under way, or was made"))
         _move_payment(payment=payment, to_state=PaymentState.HONOURING, now=now)
         Honour.objects.create(
             payment_id=payment.pk, open_key=payment.pk, requested_by_id=actor_id, created_at=now, updated_at=now
@@ -109,4 +110,4 @@ def _move_payment(
     """Move a locked payment along its table. Raises ``HonourRefused`` when it is elsewhere by now."""
     rows = Payment.objects.filter(pk=payment.pk, state__in=sources_of(PAYMENT_TRANSITIONS, to_state))
     if rows.update(state=to_state, updated_at=now, **(columns or {})) != 1:
-        raise HonourRefused(f"the payment is {payment.get_state_display()}")
+        raise HonourRefused(_("the payment is {state}").format(state=payment.get_state_display()))

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from django.db import transaction
 from django.db.models import F
+from django.utils.translation import gettext as _
 
 from orders.errors import RefundRefused
 from orders.models import Order, Payment, Refund
@@ -77,24 +78,24 @@ def _locked(*, payment_id: int) -> Payment:
         lock_order(order_id=order_id)
     payment = Payment.objects.select_for_update().get(pk=payment_id)
     if payment.order_id != order_id:
-        raise RefundRefused("the payment was moved to another order meanwhile, please look again")
+        raise RefundRefused(_("the payment was moved to another order meanwhile, please look again"))
     return payment
 
 
 def _require_refundable(*, payment: Payment, request: RefundRequest) -> None:
     left = payment.amount - payment.refunding
     if payment.state not in REFUNDABLE:
-        raise RefundRefused(f"the payment is {payment.get_state_display()}")
+        raise RefundRefused(_("the payment is {state}").format(state=payment.get_state_display()))
     if not 0 < request.amount <= left:
-        raise RefundRefused(f"at most {left} can be refunded, and more than nothing")
+        raise RefundRefused(_("at most {left} can be refunded, and more than nothing").format(left=left))
     if request.replaces_id is not None and Refund.objects.filter(replaces_id=request.replaces_id).exists():
-        raise RefundRefused("it was asked for again already")
+        raise RefundRefused(_("it was asked for again already"))
     if request.units_to is RefundedUnitsTo.NOWHERE:
         return
     if payment.pays_id is None:
-        raise RefundRefused("no units belong to this money")
+        raise RefundRefused(_("no units belong to this money"))
     if request.amount != left:
-        raise RefundRefused(f"units come back only with the whole amount, which is {left}")
+        raise RefundRefused(_("units come back only with the whole amount, which is {left}").format(left=left))
 
 
 def _give_units_up(*, payment: Payment, request: RefundRequest, reference: str, now: datetime) -> None:
@@ -104,7 +105,7 @@ def _give_units_up(*, payment: Payment, request: RefundRequest, reference: str, 
         closed_at=now, units_due_at=now, units_to=request.units_to.value
     )
     if given_up != 1:
-        raise RefundRefused("the order's units have been given back already")
+        raise RefundRefused(_("the order's units have been given back already"))
     write_events(
         order_ids=[payment.pays_id],
         from_state=OrderState.PAID,
