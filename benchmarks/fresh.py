@@ -84,13 +84,13 @@ def _run(screen: Screen, *, releases: Sequence[str], commands: Sequence[str], is
 def _machine(screen: Screen, *, release: str, is_kept: bool) -> Iterator[Path]:
     """Make a bare machine with the project as a bundle in root's home; the next one begins from the same."""
     bare, machine = (DIRECTORY / f"{release}{suffix}" for suffix in ("-bare", ""))
-    with screen.step(f"Making a bare {release}"):
-        make_tree(bare.absolute(), release=release, packages=PACKAGES)
-        _remove(machine)
-        subprocess.run(["cp", "--archive", "--reflink=auto", bare, machine], check=True)
-        _connect(machine)
-        subprocess.run(["git", "bundle", "create", "--quiet", machine / "root/seckill.bundle", "HEAD"], check=True)
     try:
+        with screen.step(f"Making a bare {release}"):
+            make_tree(bare.absolute(), release=release, packages=PACKAGES)
+            _remove(machine)
+            subprocess.run(["cp", "--archive", "--reflink=auto", bare, machine], check=True)
+            _connect(machine)
+            subprocess.run(["git", "bundle", "create", "--quiet", machine / "root/seckill.bundle", "HEAD"], check=True)
         yield machine
     finally:
         if not is_kept:

@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -32,34 +33,41 @@ def main() -> int:
 
 def _run(screen: Screen, *, chosen: Sequence[Tried], arguments: Sequence[str]) -> int:
     DIRECTORY.mkdir(parents=True, exist_ok=True)
-    rows, is_good = [], True
+    rows = []
     for tried in chosen:
-        with screen.step(f"Finding the servers of {tried.name}"):
-            stack = tried.stack()
-            found = versions(stack)
-        log = DIRECTORY / f"{tried.name}.log"
-        with screen.step(f"Testing on {' and '.join(found)}; tail -f {log} tells more"):
-            outcome = run_suite(
-                environment=tried.environment(stack),
-                results=DIRECTORY / f"{tried.name}.xml",
-                log=log,
-                arguments=arguments,
-                tell=screen.line,
-            )
-        _tell(screen, outcome=outcome, log=log)
-        log = DIRECTORY / f"{tried.name}-demo.log"
-        with screen.step(f"Selling out on {' and '.join(found)}; the table is in {log}"):
-            is_sold_out = run_demo(environment=tried.environment(stack), log=log)
-        rows.append({**_row(tried, found=found, outcome=outcome), "demo": is_sold_out})
-        is_good = is_good and outcome.is_good and is_sold_out
-        _report(rows, arguments=arguments)
+        rows.append(_try(screen, tried=tried, arguments=arguments))
+        _report(rows)
     _print(screen, rows)
-    return 0 if is_good else 1
+    return 0 if all(row["is_good"] for row in rows) else 1
 
 
-def _row(tried: Tried, *, found: Sequence[str], outcome: Outcome) -> dict[str, Any]:
+def _try(screen: Screen, *, tried: Tried, arguments: Sequence[str]) -> dict[str, Any]:
+    """Run the tests and the demo on a stack; return its row of the report."""
+    with screen.step(f"Finding the servers of {tried.name}"):
+        stack = tried.stack()
+        found = versions(stack)
+    environment, log = tried.environment(stack), DIRECTORY / f"{tried.name}.log"
+    with screen.step(f"Testing on {' and '.join(found)}; tail -f {log} tells more"):
+        results = DIRECTORY / f"{tried.name}.xml"
+        outcome = run_suite(environment=environment, results=results, log=log, arguments=arguments, tell=screen.line)
+    _tell(screen, outcome=outcome, log=log)
+    log = DIRECTORY / f"{tried.name}-demo.log"
+    with screen.step(f"Selling out on {' and '.join(found)}; the table is in {log}"):
+        is_sold_out = run_demo(environment=environment, log=log)
+    row = _row(tried, found=found, outcome=outcome, arguments=arguments)
+    return {**row, "demo": is_sold_out, "is_good": outcome.is_good and is_sold_out}
+
+
+def _row(tried: Tried, *, found: Sequence[str], outcome: Outcome, arguments: Sequence[str]) -> dict[str, Any]:
     database, store = found
-    return {"stack": tried.name, "database": database, "store": store, **vars(outcome)}
+    at, commit = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), _commit()
+    facts = {"database": database, "store": store, "at": at, "commit": commit, "pytest": list(arguments)}
+    return {"stack": tried.name, **facts, **vars(outcome)}
+
+
+def _commit() -> str:
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _tell(screen: Screen, *, outcome: Outcome, log: Path) -> None:
@@ -70,9 +78,13 @@ def _tell(screen: Screen, *, outcome: Outcome, log: Path) -> None:
         screen.line(f"pytest ended with {outcome.status}, see {log}")
 
 
-def _report(rows: Sequence[dict[str, Any]], *, arguments: Sequence[str]) -> None:
-    report = {"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "cores": os.cpu_count(), "stacks": rows}
-    (DIRECTORY / "report.json").write_text(json.dumps({**report, "pytest": arguments}, indent=2) + "\n")
+def _report(rows: Sequence[dict[str, Any]]) -> None:
+    """Write the rows of this run over those of earlier ones; stacks that it leaves out keep theirs."""
+    path = DIRECTORY / "report.json"
+    kept = {row["stack"]: row for row in json.loads(path.read_text())["stacks"]} if path.exists() else {}
+    kept |= {row["stack"]: row for row in rows}
+    stacks = [kept[tried.name] for tried in STACKS if tried.name in kept]
+    path.write_text(json.dumps({"cores": os.cpu_count(), "stacks": stacks}, indent=2) + "\n")
 
 
 def _print(screen: Screen, rows: Sequence[dict[str, Any]]) -> None:

@@ -149,6 +149,10 @@ def connections_needed(*, web_threads: int, worker_processes: int) -> Finding:
 def _locks() -> Finding:
     what = "This user may not see who waits for locks: an incident about a busy lock will name nobody."
     advice = "GRANT PROCESS ON *.* TO the shop's user (MySQL 8: and SELECT ON performance_schema.*)."
+    # Small managed MySQL servers have it off; the tables are there then, and empty. MariaDB does without.
+    if not _is_mariadb() and variables("performance_schema").get("performance_schema") == "OFF":
+        what = "performance_schema is off: an incident about a busy lock will name nobody."
+        return warn(TOPIC, what, "Start MySQL with performance_schema=ON.")
     return ok(TOPIC, "it tells who keeps a lock") if can_see_waits() else warn(TOPIC, what, advice)
 
 

@@ -22,6 +22,7 @@ from redis import Redis
 
 from actions.guard import guard
 from benchmarks.servers import PrivateServers
+from config.doctor import database
 from config.doctor.clocks import Skew, examine_clocks
 from config.doctor.database import connections_needed, examine_database, examine_migrations
 from config.doctor.examination import examine, examine_incidents
@@ -253,6 +254,16 @@ def test_a_user_who_may_not_see_locks() -> None:
         ((verdict, what),) = bad(examine_database)
     assert verdict is Verdict.WARN
     assert "may not see who waits for locks" in what
+
+
+def test_a_mysql_whose_tables_of_locks_stay_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "_is_mariadb", lambda: False)
+    monkeypatch.setattr(database, "variables", lambda name: {name: "OFF"})
+    found = database._locks()
+    assert (found.verdict, found.what) == (
+        Verdict.WARN,
+        "performance_schema is off: an incident about a busy lock will name nobody.",
+    )
 
 
 def test_migrations_that_are_not_applied() -> None:
