@@ -49,6 +49,32 @@ PAIRS: Mapping[str, PairScenario] = {
         transferrings=2,
         faults=Faults(rebuilds_by_hand=1, deaths=1),
     ),
+    "donor rebuilt slowly": PairScenario(
+        says="a rebuild of the donor still believes in its claim while units are taken and moved",
+        halves=(bucket(units=1, rebuilds=1, rebuilds_max=2), bucket(units=0)),
+        transferrings=2,
+        faults=Faults(rebuilds_by_hand=1, slow_rebuilds=1, deaths=1),
+    ),
+    "both rebuilt": PairScenario(
+        says="donor and receiver are rebuilt, each at any step of a transfer",
+        halves=(
+            bucket(units=1, rebuilds=1, rebuilds_max=1),
+            bucket(units=0, rebuilds=1, rebuilds_max=1),
+        ),
+        faults=Faults(rebuilds_by_hand=2),
+    ),
+    "returns": PairScenario(
+        says="an order of the donor is closed and comes back while the unit beside it moves",
+        halves=(bucket(units=2, returns=1, faults=Faults(closings=1)), bucket(units=0)),
+        faults=Faults(closings=1, deaths=1),
+    ),
+    "returns at the receiver": PairScenario(
+        says="what was brought is bought, closed and comes back, and moves again",
+        halves=(bucket(units=1), bucket(units=0, returns=1, faults=Faults(closings=1))),
+        transfers_max=2,
+        donors=(0, 1),
+        faults=Faults(closings=1),
+    ),
     "donor restarted": PairScenario(
         says="the donor's Redis restarts and has forgotten what was taken",
         halves=(bucket(units=1, rebuilds=1, faults=Faults(restarts=1)), bucket(units=0)),
