@@ -27,7 +27,7 @@ from inventory.selectors import stock_books
 from rest.actors import who_of
 from rest.csv import csv_response
 from seckill.desk_texts import texts_json
-from seckill.item_audit import audit_of_item, coverage_of, differing_members, summed
+from seckill.item_audit import audit_of_item, coverage_of, differing_members, summed, transfers_of
 from seckill.latest_runs import latest_runs
 from seckill.mending import Extent
 from seckill.models import SaleItem
@@ -81,6 +81,7 @@ def audit_item_page(request: HttpRequest, item_id: int) -> HttpResponse:
         "sums": summed(audits),
         "terms": TERMS_SHOWN,
         "coverage": coverage_of(pool_id=item.pool_id),
+        "transfers": transfers_of(item_id=item.pk) if len(audits) > 1 else [],
         "findings": findings.get_page(request.GET.get("members")),
         "newest_run": max((audit.run.pk for audit in audits if audit.run), default=0),
         "is_awaited": request.GET.get("after", ""),

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 
+from django.db.models import F
+
 from inventory.selectors import balances
 from seckill.errors import GateUnavailable
 from seckill.gate.keys import BucketRef
@@ -19,10 +21,12 @@ from seckill.models import ReconciliationRun
 from seckill.outcomes import account_of
 from seckill.reconciliation import ItemBalance
 from seckill.sampling import Part, parts_of
+from seckill.transfer_tables import Transfer
 
 # Findings of older runs say little about now.
 FINDINGS_LOOK_BACK = timedelta(hours=24)
 RUNS_WITH_FINDINGS_MAX = 50
+TRANSFERS_SHOWN_MAX = 20
 TERMS = tuple(field.name for field in fields(ItemBalance) if field.name != "item_id")
 
 
@@ -129,6 +133,12 @@ def coverage_of(*, pool_id: int) -> list[Coverage]:
         )
         for row in MemberRound.objects.filter(pool_id=pool_id).order_by("bucket_no")
     ]
+
+
+def transfers_of(*, item_id: int) -> list[Transfer]:
+    """The item's latest transfers between its buckets, those under way first."""
+    rows = Transfer.objects.filter(item_id=item_id).order_by(F("finished_at").desc(nulls_first=True), "-pk")
+    return list(rows[:TRANSFERS_SHOWN_MAX])
 
 
 def summed(audits: Sequence[BucketAudit]) -> dict[str, int] | None:

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from inventory.changes import ChangeState
@@ -20,6 +22,7 @@ from seckill.gate.connection import raw_client
 from seckill.gate.keys import BucketRef
 from seckill.gathering import Want, buckets_to_fill, gather
 from seckill.incidents import open_buckets
+from seckill.item_audit import transfers_of
 from seckill.models import Bucket, SaleItem
 from seckill.numbering import is_free
 from seckill.rebuild import claim, rebuild_bucket
@@ -195,6 +198,18 @@ def test_a_bucket_has_one_number_under_way() -> None:
     change.refresh_from_db()
     assert change.state == ChangeState.APPLIED
     assert_spread_state(shop, sold=0, units=7)
+
+
+def test_the_audit_of_an_item_lists_its_transfers(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = open_sale(units=6, buckets=2)
+    move(shop, units=2)
+    stop_at(monkeypatch, "_give", "before")
+    with pytest.raises(GateUnavailable):
+        move(shop, units=1)
+    assert [(row.state, row.units_moved) for row in transfers_of(item_id=shop.item.pk)] == [("GIVING", 1), ("DONE", 2)]
+    html = admin_client.get(reverse("desk_audit_item", args=[shop.item.pk])).content.decode()
+    assert "Latest transfers between its buckets" in html
+    assert "being given" in html
 
 
 def adjustment(shop: Shop, *, delta: int) -> ItemAdjustment:
