@@ -119,7 +119,7 @@ def _sentinel(url: str, *, pool: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     place = Place.of(url, port=SENTINEL_PORT)
     service, database = _service(place)
     options = {
-        "CONNECTION_FACTORY": "django_redis.pool.SentinelConnectionFactory",
+        "CONNECTION_FACTORY": "seckill.gate.sentinel.SentinelFactory",
         "CONNECTION_POOL_CLASS": "redis.sentinel.SentinelConnectionPool",
         "CONNECTION_POOL_KWARGS": {**pool, **({"ssl": True} if place.scheme == "rediss" else {})},
         "SENTINELS": place.addresses,

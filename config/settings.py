@@ -337,7 +337,7 @@ CELERY_TASK_ROUTES = {
 }
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
+CELERY_BEAT_SCHEDULER = "config.beat:LeasedScheduler"
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 # Beat writes down what it has sent every so many tasks, about ten seconds, instead of every three minutes: that is how
 # one sees that it lives.

@@ -189,6 +189,10 @@ class Server:
             self._executor.kill()
             self._executor = None
 
+    def remove(self, name: str) -> None:
+        """Remove a directory of the data of a server that does not run."""
+        shutil.rmtree(self._program.directory / name)
+
     def restart(self) -> None:
         """Stop the server and start it again."""
         self.stop()

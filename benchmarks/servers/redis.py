@@ -32,6 +32,22 @@ def program(*, data: Path, account: Account, stack: Stack, options: tuple[str, .
     )
 
 
+def sentinel_program(*, data: Path, account: Account, stack: Stack) -> Program:
+    """Return the command for a Sentinel that reads, and writes, sentinel.conf in `data`."""
+    port = free_port()
+    command = stack.command(*PROGRAMS[stack.store])
+    options = ("--sentinel", "--bind", HOST, "--port", str(port), "--dir", str(data))
+    return Program(
+        executable=command.executable,
+        arguments=(*command.arguments, str(data / "sentinel.conf"), *options),
+        port=port,
+        directory=data,
+        log=data.with_suffix(".log"),
+        account=account,
+        is_ready=partial(_is_ready, port=port),
+    )
+
+
 def url(*, port: int, database: int) -> str:
     """Return the URL of one of the server's databases."""
     return f"redis://{HOST}:{port}/{database}"

@@ -1,8 +1,8 @@
 """A private Redis Cluster, masters and replicas on free ports of this machine, or a master with Sentinels."""
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,57 @@ class RedisCluster:
                 continue
         raise ServersError(f"no node knows the master of slot {slot}")
 
+    def serving(self) -> list[Server]:
+        """Return the nodes that are masters with slots now."""
+        return sorted({node.port: node for node, _, _ in self.shares()}.values(), key=lambda node: node.port)
+
+    def shares(self) -> list[tuple[Server, int, int]]:
+        """Return each range of slots with its master."""
+        with self._any() as client:
+            told = client.execute_command("CLUSTER SLOTS")  # type: ignore[no-untyped-call]
+        return [(self.node_at(master[1]), first, last) for first, last, master, *_ in told]
+
+    def move_slot(self, slot: int, *, source: Server, target: Server, between: Callable[[], None]) -> None:
+        """Move a slot as ``redis-cli --cluster reshard`` does, key by key, with ``between`` after every step."""
+        with self.client(source) as old, self.client(target) as new:
+            between()
+            new.execute_command("CLUSTER SETSLOT", slot, "IMPORTING", _id_of(old))
+            old.execute_command("CLUSTER SETSLOT", slot, "MIGRATING", _id_of(new))
+            between()
+            while keys := old.execute_command("CLUSTER GETKEYSINSLOT", slot, 1):
+                old.execute_command("MIGRATE", HOST, target.port, "", 0, 5_000, "KEYS", *keys)
+                between()
+            # The new one first: else nobody would serve the slot for a moment.
+            for node in (target, *(node for node in self.serving() if node is not target)):
+                with self.client(node) as client:
+                    client.execute_command("CLUSTER SETSLOT", slot, "NODE", _id_of(new))
+            between()
+        self._until(lambda info: info["cluster_state"] == "ok")
+
+    def restore(self, shares: Sequence[tuple[Server, int, int]]) -> None:
+        """Give every slot that moved back to the node that had it."""
+        now = {slot: node for node, first, last in self.shares() for slot in range(first, last + 1)}
+        for node, first, last in shares:
+            for slot in range(first, last + 1):
+                if now[slot].port != node.port:
+                    self.move_slot(slot, source=now[slot], target=node, between=lambda: None)
+
+    def restart_empty(self, node: Server) -> None:
+        """Let a node come back without its data, but as who it was."""
+        node.kill()
+        node.remove("appendonlydir")
+        node.start()
+
+    @contextmanager
+    def _any(self) -> Iterator[Redis]:
+        """Give a client of a node that answers. Raises ``ServersError``."""
+        for node in self.nodes:
+            with self.client(node) as client, suppress(RedisError):
+                client.ping()
+                yield client
+                return
+        raise ServersError("no node of the cluster answers")
+
     def form(self) -> None:
         """Introduce the nodes to each other and share the slots out; returns once all agree."""
         for number, master in enumerate(self.masters):
@@ -103,6 +154,10 @@ class RedisCluster:
                     if time.monotonic() > deadline:
                         raise ServersError(f"the cluster did not form: {node.name} says otherwise")
                     time.sleep(0.05)
+
+
+def _id_of(client: Redis) -> str:
+    return str(client.execute_command("CLUSTER MYID").decode())  # type: ignore[no-untyped-call]
 
 
 @contextmanager

@@ -6,6 +6,7 @@ command did not run; after a lost connection it asks for the slot map and sends 
 none here, no write goes through a pipeline, and scripts go their own way, see ``nodes``.
 """
 
+import logging
 import os
 import threading
 import time
@@ -18,6 +19,8 @@ from redis.cluster import ClusterNode
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import MovedError, RedisClusterException, RedisError
 from redis.retry import Retry
+
+logger = logging.getLogger(__name__)
 
 # The slot map is asked for at most so often by one process, however many of its threads run into an old one.
 LOOK_SECONDS = 0.1
@@ -91,12 +94,18 @@ class StockCluster(RedisCluster):
             return
         try:
             if time.monotonic() - self._looked_at >= LOOK_SECONDS:
-                self.nodes_manager.initialize()
-        except (RedisError, RedisClusterException, IndexError):
-            pass  # Nobody answers, or with a map without masters: the old one stays, and whoever calls has his error.
+                self._look()
         finally:
-            self._looked_at = time.monotonic()
             self._looking.release()
+
+    def _look(self) -> None:
+        """Ask; where nobody answers, or with a map without masters, the old one stays and the caller has his error."""
+        try:
+            self.nodes_manager.initialize()
+        except (RedisError, RedisClusterException, IndexError) as error:
+            logger.warning("the slot map cannot be had: %s", error)
+        # Counted from the end of a look, and not from a call that did not look.
+        self._looked_at = time.monotonic()
 
     def require_not_away(self, name: str) -> None:
         """Raise ``NodeAway`` where a node was tried a moment ago; else the caller tries, and others wait for him."""

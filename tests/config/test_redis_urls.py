@@ -6,6 +6,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from config.redis_urls import broker_of, cache_of, stock_of
+from seckill.gate.sentinel import SentinelFactory
 
 CLUSTER = "redis+cluster://shop:secret@one:7000,two,[::1]:7002"
 SENTINELS = "redis+sentinel://:secret@one:5000,two/main/2?sentinel_password=other"
@@ -44,6 +45,16 @@ def test_sentinels_name_the_master() -> None:
     assert "timeout" not in options["CONNECTION_POOL_KWARGS"]
     assert "ssl" not in options["CONNECTION_POOL_KWARGS"]
     assert stock("rediss+sentinel://one/main")["OPTIONS"]["CONNECTION_POOL_KWARGS"]["ssl"] is True
+
+
+def test_two_masters_of_one_name_are_told_apart_by_their_sentinels() -> None:
+    """django-redis alone would give the second the pool of the first."""
+    pools = []
+    for host in ("one", "two", "one"):
+        entry = stock(f"redis+sentinel://{host}:26379/mymaster")
+        factory = SentinelFactory(entry["OPTIONS"])
+        pools.append(factory.connect(entry["LOCATION"]).connection_pool)
+    assert pools[0] is pools[2] is not pools[1]
 
 
 def test_celery_is_told_of_sentinels_in_its_own_words() -> None:
