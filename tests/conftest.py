@@ -137,6 +137,10 @@ def stores(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterato
 
 
 def _empty_tables() -> None:
+    # A session that a slow test has lost, or one that a time-out has cut off in the middle of an answer, is not to be
+    # the next test's.
+    if connection.connection is not None and not connection.is_usable():
+        connection.close()
     with connection.cursor() as cursor:
         # One look at all tables; most tests write to a handful.
         cursor.execute(_which_have_rows())
