@@ -12,7 +12,7 @@ CLUSTERED := tests/cluster tests/seckill/gate $(addprefix tests/seckill/test_,ra
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help prepare demo up faults bench bench-returns bench-stages bench-archive bench-desk check test test-fast soak format lock migrations clean
+.PHONY: help prepare demo up faults bench bench-full bench-returns bench-stages bench-archive bench-desk check test test-fast soak format lock migrations clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,10 @@ faults: prepare ## Kill, stop and restart each part in the middle of a rush; ARG
 bench: ## Measure purchases, answers, polls and settlement, in ten minutes; var/bench/report.json, ARGS="--only a,b".
 	@bash benchmarks/prepare bench
 	@$(BIN)/python -m benchmarks.bench $(ARGS)
+
+bench-full: ## Measure all that and more, with a million buyers; benchmarks/README.md says what.
+	@bash benchmarks/prepare bench
+	@$(BIN)/python -m benchmarks.bench --full $(ARGS)
 
 bench-returns: prepare ## Measure how soon the units of closed orders can be bought again; var/bench/returns.json.
 	@$(BIN)/python -m benchmarks.returns $(ARGS)

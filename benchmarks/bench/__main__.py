@@ -1,8 +1,9 @@
-"""Measure the shop: ``make bench``; all of it is in ``var/bench/report.json``.
+"""Measure the shop: ``make bench``, ``make bench-full``; all of it is in ``var/bench/report.json``.
 
 Parts: a accepted purchases, b sold-out answers, c polls, e orders settled, f a long queue drained, l a thousand
-connections at once. README.md says how to read what is printed. It ends with 0 when all was measured, whatever the
-figures are; 1 when a step failed, or calls were answered as they ought not to be.
+connections at once; in full also d other ways to sell a unit, g reconcile, h rebuild, i archive, j memory, k purchases
+while archive and reconcile run. README.md says how to read what is printed. It ends with 0 when all was measured,
+whatever the figures are; 1 when a step failed, or calls were answered as they ought not to be.
 """
 
 import argparse
@@ -21,19 +22,20 @@ from benchmarks.screen import Screen
 from benchmarks.stage import run_on_stage
 
 REPORT = DIRECTORY / "report.json"
-QUICK = "abcefl"
+QUICK, FULL = "abcefl", "abcdefghijkl"
 
 
 def main() -> int:
     """Measure; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bench", description=__doc__)
+    parser.add_argument("--full", action="store_true", help="all parts, which takes an hour (a, b, c, e, f, l)")
     parser.add_argument("--only", default="", help="some parts, as a,b")
     parser.add_argument("--small", action="store_true", help="small sizes: to see that it runs, not for its figures")
     parser.add_argument("--report", type=Path, default=REPORT, help="where the figures go (var/bench/report.json)")
     arguments = parser.parse_args()
     size = SMALL if arguments.small else NORMAL
-    parts = [part for part in arguments.only.split(",") if part] or list(QUICK)
-    if unknown := set(parts) - set(PARTS):
+    parts = [part for part in arguments.only.split(",") if part] or list(FULL if arguments.full else QUICK)
+    if unknown := set(parts) - set(FULL):
         parser.error(f"there is no part {', '.join(sorted(unknown))}")
     return run_on_stage("measurement", partial(_run, parts=parts, size=size, path=arguments.report))
 
@@ -44,7 +46,7 @@ def _run(screen: Screen, *, parts: list[str], size: Size, path: Path) -> int:
     findings, peers = Findings(), dict[str, Any]()
     with running_house(screen=screen, size=size) as house:
         for part in parts:
-            findings += PARTS[part](house)
+            findings += _parts()[part](house)
             house.require_running()
             # Written after each part: what was measured is kept, whatever becomes of the next one.
             report.write(findings, path=path, size=size, seconds=time.monotonic() - began, peers=peers)
@@ -53,57 +55,25 @@ def _run(screen: Screen, *, parts: list[str], size: Size, path: Path) -> int:
     return 1 if any(figure.total("wrong") for figure in findings.figures) else 0
 
 
-def _accepted(house: House) -> Findings:
-    from benchmarks.bench.purchases import accepted  # These need Django, which the house has set up by now.
+def _parts() -> Mapping[str, Callable[[House], Findings]]:
+    """What there is; these need Django, which the house has set up by now."""
+    from benchmarks.bench import big, comparing, purchases, settling
 
-    return accepted(house)
+    return {
+        "a": purchases.accepted,
+        "b": purchases.sold_out,
+        "c": purchases.polled,
+        "d": comparing.compared,
+        "e": settling.settled,
+        "f": settling.drained,
+        "g": big.reconciled,
+        "h": big.rebuilt,
+        "i": big.archived,
+        "j": big.remembered,
+        "k": big.undisturbed,
+        "l": purchases.volley,
+    }
 
-
-def _sold_out(house: House) -> Findings:
-    from benchmarks.bench.purchases import sold_out
-
-    return sold_out(house)
-
-
-def _polled(house: House) -> Findings:
-    from benchmarks.bench.purchases import polled
-
-    return polled(house)
-
-
-def _volley(house: House) -> Findings:
-    from benchmarks.bench.purchases import volley
-
-    return volley(house)
-
-
-def _compared(house: House) -> Findings:
-    from benchmarks.bench.comparing import compared
-
-    return compared(house)
-
-
-def _settled(house: House) -> Findings:
-    from benchmarks.bench.settling import settled
-
-    return settled(house)
-
-
-def _drained(house: House) -> Findings:
-    from benchmarks.bench.settling import drained
-
-    return drained(house)
-
-
-PARTS: Mapping[str, Callable[[House], Findings]] = {
-    "a": _accepted,
-    "b": _sold_out,
-    "c": _polled,
-    "d": _compared,
-    "e": _settled,
-    "f": _drained,
-    "l": _volley,
-}
 
 if __name__ == "__main__":
     sys.exit(main())

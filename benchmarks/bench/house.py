@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 
@@ -20,11 +21,22 @@ from benchmarks.shop import ROOT, WEB_OPTIONS, Shop, is_healthy
 from benchmarks.stage import set_up_django
 
 DIRECTORY = Path("var/bench")
+if TYPE_CHECKING:
+    from benchmarks.catalogue import OpenedSale
+
 APPLICATION = "benchmarks.asgi:application"
 # As many processes as the shop has, and threads for what waits in them: more gained nothing on two cores.
 THREADS = ("--interface=wsgi", f"--host={HOST}", "--workers=2", "--blocking-threads=4", "--no-ws", "--backlog=4096")
 DRAIN_SECONDS_MAX = 180.0
 POLL_SECONDS = 0.02
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crowd:
+    """A sale from which many have bought, and the memory that each of them takes in Redis."""
+
+    sale: "OpenedSale"
+    bytes_each: float
 
 
 @dataclass(kw_only=True)
@@ -38,6 +50,7 @@ class House:
     shop: Shop
     environment: Mapping[str, str]
     running: ExitStack
+    crowds: dict[int, "Crowd"] = field(default_factory=dict)
     _others: dict[str, Server] = field(default_factory=dict)
 
     def without_lane(self) -> Server:

@@ -22,6 +22,9 @@ class Size:
     orders_one_by_one: int = 1_000
     drained: int = 100_000
     bought_meanwhile_per_second: int = 500
+    # Buyers that sales have behind them, from few to many, and buyers that are archived.
+    crowds: tuple[int, ...] = (10_000, 100_000, 1_000_000)
+    archived: int = 1_000_000
     # Tickets kept ready beyond what the warm-up's pace asks for, as a part of that.
     tickets_spare: float = 0.4
 
@@ -38,4 +41,6 @@ SMALL = Size(
     orders_one_by_one=20,
     drained=1_000,
     bought_meanwhile_per_second=50,
+    crowds=(100, 500, 2_000),
+    archived=2_000,
 )

@@ -93,3 +93,13 @@ def test_settlement_is_measured_both_ways_and_leaves_sound_books(house: House) -
     assert figures[1].total("count") == SMALL.orders_one_by_one
     _require_sound(list(drained(house).figures))
     assert Order.objects.count() == Reservation.objects.count()
+
+
+def test_what_takes_long_is_measured_and_found_sound(house: House) -> None:
+    from benchmarks.bench.big import rebuilt, reconciled, remembered, undisturbed
+
+    _require_sound(list(reconciled(house).figures))
+    figure, _blocked = rebuilt(house).figures
+    _require_sound([figure])
+    _require_sound(list(remembered(house).figures))
+    _require_sound(list(undisturbed(house).figures))
