@@ -19,17 +19,17 @@ class Browser:
     def __post_init__(self) -> None:
         self._connection = HTTPConnection("127.0.0.1", self.port, timeout=10)
 
-    def purchase(self, ticket: str) -> tuple[int, dict[str, Any]]:
+    def purchase(self, ticket: str, *, quantity: int = 1) -> tuple[int, dict[str, Any]]:
         """Send one purchase; return status and body."""
         started = time.monotonic()
-        answer = self._call("POST", "/api/v1/purchases/", {}, {"ticket": ticket, "quantity": 1})
+        answer = self._call("POST", "/api/v1/purchases/", {}, {"ticket": ticket, "quantity": quantity})
         self.seconds.append(time.monotonic() - started)
         return answer
 
-    def buy(self, ticket: str) -> str:
+    def buy(self, ticket: str, *, quantity: int = 1) -> str:
         """Purchase until the answer is not 503; return the order number or the code."""
         for _ in range(REPEATS_MAX):
-            status, body = self.purchase(ticket)
+            status, body = self.purchase(ticket, quantity=quantity)
             if status != 503:
                 return str(body.get("order_no") or body["code"])
             time.sleep(0.1)
