@@ -2,7 +2,7 @@
 
 BIN := .venv/bin
 SERVERS := $(BIN)/python -m benchmarks.servers --directory var/check/servers --
-COMPILE := $(BIN)/uv pip compile --quiet --no-header --annotation-style line --universal --python-version 3.11
+COMPILE := $(BIN)/uv pip compile --quiet --no-header --annotation-style line --universal --python-version 3.11 --generate-hashes
 # mypy's Django plugin reads the settings, which have no defaults for these; nothing is connected to.
 SETTINGS := SECRET_KEY=unused DATABASE_URL=mysql://nowhere/none \
 	STOCK_REDIS_URL=redis://nowhere CACHE_REDIS_URL=redis://nowhere
@@ -63,6 +63,8 @@ check: prepare ## Lint, check types, imports, migrations and the settings for pr
 	$(BIN)/djlint --lint --quiet templates
 	$(SERVERS) $(BIN)/python manage.py makemigrations --check --dry-run
 	$(SERVERS) env HTTPS=1 PUBLIC_URL=https://shop.example $(BIN)/python manage.py check --deploy --fail-level WARNING --database default
+	$(BIN)/python -m benchmarks.licences
+	$(BIN)/python -m benchmarks.audit
 
 test: prepare ## Run all tests on real servers; ARGS="-k name" to choose.
 	@bash benchmarks/prepare browser promtool bench nginx
@@ -97,6 +99,19 @@ format: prepare ## Put the code into its format.
 lock: prepare ## Pin anew what requirements*.in ask for.
 	$(COMPILE) $(ARGS) requirements.in --output-file requirements.txt
 	$(COMPILE) $(ARGS) requirements-dev.in --output-file requirements-dev.txt
+	$(COMPILE) $(ARGS) requirements-rehearsal.in --output-file requirements-rehearsal.txt
+
+.PHONY: audit sbom licences
+audit: prepare ## Ask the advisory database for known vulnerabilities of what is pinned.
+	@$(BIN)/python -m benchmarks.audit
+
+sbom: prepare ## Write what the shop is installed with as CycloneDX, for scanners; var/sbom.json.
+	@mkdir -p var
+	$(BIN)/python -W ignore -m cyclonedx_py requirements requirements.txt --pyproject pyproject.toml --mc-type application \
+		--output-reproducible --output-file var/sbom.json
+
+licences: prepare ## List the licences of what the shop is installed with; fails at one nobody has agreed to; var/licences.md.
+	@$(BIN)/python -m benchmarks.licences
 
 migrations: prepare ## Write the migrations that changed models need.
 	$(SERVERS) $(BIN)/python manage.py makemigrations
