@@ -6,6 +6,10 @@ Nobody reads these tuples: they bring the words into our own catalogue, which Dj
 from django.utils.translation import gettext_noop as _
 
 UNFOLD = (
+    _(
+        "Raw passwords are not stored, so there is no way to see this user’s password, but you can change the password"
+        ' using <a href="{}" class="text-primary-600 dark:text-primary-500">this form</a>.'
+    ),
     _("After you've created a user, you’ll be able to edit more user options."),
     _("All applications"),
     _("Apply Filters"),

@@ -13,17 +13,25 @@ from rest.desk import ReadOnlyDeskAdmin
 from rest.reasons import reason_in, with_reason
 from seckill.alert_tables import Alert, AlertDelivery
 from seckill.alerts import resend
+from seckill.detail_words import in_readers_words
 
 
 @admin.register(Alert)
 class AlertAdmin(ReadOnlyDeskAdmin):
     """Alerts, the latest first."""
 
-    list_display = ["created_at", "incident", "event", "severity", "detail", "count", "units"]
+    list_display = ["created_at", "incident", "event", "severity", "noted", "count", "units"]
     list_filter = ["event", "severity"]
     list_select_related = ["incident"]
     ordering = ["-id"]
     show_full_result_count = False
+    exclude = ["detail"]
+    readonly_fields = ["noted"]
+
+    @admin.display(description=_("detail"))
+    def noted(self, alert: Alert) -> str:
+        """What was noted, in the reader's language; it was sent in the shop's."""
+        return in_readers_words(alert.detail)
 
 
 @admin.register(AlertDelivery)

@@ -63,7 +63,12 @@ class BuyerArchive(models.Model):
     """Units a limit key held in a pool when its sale was archived, as Redis said."""
 
     pool = models.ForeignKey(
-        "seckill.SalePool", on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+        "seckill.SalePool",
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_constraint=False,
+        db_index=False,
+        verbose_name=_("pool"),
     )
     bucket_no = models.PositiveSmallIntegerField(_("bucket"))
     limit_key = models.CharField(_("limit key"), max_length=64, db_collation="utf8mb4_bin")

@@ -32,8 +32,10 @@ class ItemAdjustment(ManualChange):
     )
     counterpart = models.CharField(_("from / to"), max_length=16, choices=Counterpart, default=Counterpart.WAREHOUSE)
     adj_no = models.PositiveIntegerField(_("number"), null=True, blank=True, editable=False)
-    epoch = models.PositiveIntegerField(null=True, blank=True, editable=False)
-    open_key = models.CharField(max_length=40, unique=True, null=True, blank=True, editable=False)
+    epoch = models.PositiveIntegerField(_("epoch"), null=True, blank=True, editable=False)
+    open_key = models.CharField(
+        _("key while it is under way"), max_length=40, unique=True, null=True, blank=True, editable=False
+    )
     units_possible = models.IntegerField(_("possible instead"), null=True, blank=True, editable=False)
     reconciliation = models.ForeignKey(
         "seckill.ReconciliationRun",

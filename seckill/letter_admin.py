@@ -63,6 +63,7 @@ class DeadLetterAdmin(ReadOnlyDeskAdmin):
     list_select_related = ["pool__sale"]
     search_fields = ["=stream_id", "error"]
     ordering = ["-id"]
+    exclude = ["error"]
     readonly_fields = ["what_happened", "what_the_system_did", "what_you_can_do", "story", "remedy"]
     actions = ["replay", "refuse"]
 

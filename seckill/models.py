@@ -48,7 +48,7 @@ class FlashSale(models.Model):
     )
     state = models.CharField(_("state"), max_length=16, choices=SaleState, default=SaleState.DRAFT, editable=False)
 
-    window_no = models.PositiveIntegerField(default=0, editable=False)
+    window_no = models.PositiveIntegerField(_("number of the window"), default=0, editable=False)
 
     class Meta:
         verbose_name = _("flash sale")
@@ -201,24 +201,43 @@ class Reservation(models.Model):
     returned one has ``owed_at`` from its return until Redis was told, then ``units_returned_at``.
     """
 
-    order_no = models.CharField(max_length=40, unique=True, db_collation="utf8mb4_bin")
-    pool = models.ForeignKey(SalePool, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False)
-    bucket_no = models.PositiveSmallIntegerField()
-    item = models.ForeignKey(SaleItem, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False)
-    buyer = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+    order_no = models.CharField(_("order number"), max_length=40, unique=True, db_collation="utf8mb4_bin")
+    pool = models.ForeignKey(
+        SalePool,
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_constraint=False,
+        db_index=False,
+        verbose_name=_("pool"),
     )
-    limit_key = models.CharField(max_length=64, db_collation="utf8mb4_bin")
-    quantity = models.PositiveIntegerField()
-    unit_price = models.DecimalField(max_digits=12, decimal_places=2)
-    epoch = models.PositiveIntegerField()
-    seq = models.PositiveBigIntegerField()
-    state = models.CharField(max_length=16, choices=ReservationState)
-    reason = models.CharField(max_length=16, choices=RefusalReason, blank=True)
-    units_owed = models.PositiveIntegerField(default=0)
-    owed_at = models.DateTimeField(null=True)
-    units_returned_at = models.DateTimeField(null=True)
-    created_at = models.DateTimeField()
+    bucket_no = models.PositiveSmallIntegerField(_("bucket"))
+    item = models.ForeignKey(
+        SaleItem,
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_constraint=False,
+        db_index=False,
+        verbose_name=_("item"),
+    )
+    buyer = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_constraint=False,
+        db_index=False,
+        verbose_name=_("buyer"),
+    )
+    limit_key = models.CharField(_("limit key"), max_length=64, db_collation="utf8mb4_bin")
+    quantity = models.PositiveIntegerField(_("quantity"))
+    unit_price = models.DecimalField(_("unit price"), max_digits=12, decimal_places=2)
+    epoch = models.PositiveIntegerField(_("epoch"))
+    seq = models.PositiveBigIntegerField(_("sequence number"))
+    state = models.CharField(_("state"), max_length=16, choices=ReservationState)
+    reason = models.CharField(_("reason"), max_length=16, choices=RefusalReason, blank=True)
+    units_owed = models.PositiveIntegerField(_("units owed to Redis"), default=0)
+    owed_at = models.DateTimeField(_("owed since"), null=True)
+    units_returned_at = models.DateTimeField(_("units returned at"), null=True)
+    created_at = models.DateTimeField(_("at"))
 
     class Meta:
         verbose_name = _("reservation")
@@ -344,9 +363,9 @@ class ReconciliationRun(models.Model):
 
     pool = models.ForeignKey(SalePool, on_delete=models.PROTECT, related_name="+", verbose_name=_("pool"))
     bucket_no = models.PositiveSmallIntegerField(_("bucket"))
-    epoch = models.PositiveIntegerField(default=0)
-    adj_no = models.PositiveIntegerField(default=0)
-    repair_no = models.PositiveIntegerField(default=0)
+    epoch = models.PositiveIntegerField(_("epoch"), default=0)
+    adj_no = models.PositiveIntegerField(_("number of the last adjustment"), default=0)
+    repair_no = models.PositiveIntegerField(_("number of the last repair"), default=0)
     verdict = models.CharField(_("verdict"), max_length=16, choices=Verdict)
     drift = models.IntegerField(_("drift"), default=0)
     numbers = models.JSONField(_("numbers"))
@@ -375,7 +394,7 @@ class Repair(models.Model):
     pool = models.ForeignKey(SalePool, on_delete=models.PROTECT, related_name="+", verbose_name=_("pool"))
     bucket_no = models.PositiveSmallIntegerField(_("bucket"))
     item = models.ForeignKey(SaleItem, on_delete=models.PROTECT, related_name="+", verbose_name=_("item"))
-    epoch = models.PositiveIntegerField()
+    epoch = models.PositiveIntegerField(_("epoch"))
     repair_no = models.PositiveIntegerField(_("number"))
     delta = models.IntegerField(_("units"))
     outcome = models.CharField(_("outcome"), max_length=16, choices=Outcome, default=Outcome.PLANNED)
@@ -407,7 +426,7 @@ class RebuildRun(models.Model):
 
     pool = models.ForeignKey(SalePool, on_delete=models.PROTECT, related_name="+", verbose_name=_("pool"))
     bucket_no = models.PositiveSmallIntegerField(_("bucket"))
-    token = models.CharField(max_length=16, blank=True)
+    token = models.CharField(_("token"), max_length=16, blank=True)
     outcome = models.CharField(_("outcome"), max_length=16, choices=Outcome, default=Outcome.RUNNING)
     epoch = models.PositiveIntegerField(_("epoch"), default=0)
     is_automatic = models.BooleanField(_("automatic"))

@@ -191,7 +191,9 @@ class Honour(models.Model):
     """
 
     payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="honours", verbose_name=_("payment"))
-    open_key = models.PositiveBigIntegerField(unique=True, null=True, blank=True, editable=False)
+    open_key = models.PositiveBigIntegerField(
+        _("key while it is under way"), unique=True, null=True, blank=True, editable=False
+    )
     number = models.CharField(
         _("new order"),
         max_length=40,

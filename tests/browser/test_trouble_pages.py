@@ -34,9 +34,17 @@ def trouble(shop: Shop) -> None:
     """Some incidents, one of them over, and two dead letters."""
     for kind, severity, detail in (
         ("phantom", Severity.CRITICAL, "Redis sold 3 units that MySQL does not have, first to order 1-ab-0123456789"),
-        ("stock_unreachable", Severity.CRITICAL, "the stock Redis does not answer: nothing is sold of 2 buckets"),
-        ("change_stuck", Severity.WARNING, "an approved change waits for over a minute to be applied"),
-        ("drift", Severity.WARNING, "Redis has 2 units too few"),
+        (
+            "stock_unreachable",
+            Severity.CRITICAL,
+            "the stock Redis does not answer: nothing is sold of 2 buckets, from 1:0 on",
+        ),
+        (
+            "change_stuck",
+            Severity.WARNING,
+            "an approved change, or a transfer between buckets, waits for over a minute to be applied",
+        ),
+        ("drift", Severity.WARNING, "item 5: +2"),
     ):
         open_incident(kind=kind, severity=severity, bucket=shop.bucket, detail=detail, now=timezone.now())
     resolve_incident(kind="drift", bucket=shop.bucket, now=timezone.now())
