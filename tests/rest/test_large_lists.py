@@ -121,7 +121,7 @@ def test_what_keeps_a_row_is_told_by_number_and_not_listed(boss: Client) -> None
 
 def test_what_nothing_refers_to_can_be_deleted(boss: Client) -> None:
     sku = make_sku()
-    boss.post(reverse("admin:inventory_sku_delete", args=[sku.pk]), {"post": "yes"})
+    boss.post(reverse("admin:inventory_sku_delete", args=[sku.pk]), {"post": "yes", "why": "it is tried"})
     assert not Sku.objects.exists()
 
 

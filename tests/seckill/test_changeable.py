@@ -65,7 +65,7 @@ def is_form_taken(shop: Shop, what: What) -> bool:
     client.force_login(User.objects.create_superuser("root"))
     page = reverse(f"admin:seckill_{table._meta.model_name}_change", args=[row.pk])
     data = fields_of(client.get(page).content)
-    data[field] = value or str(make_sale().item.sku_id)
+    data |= {field: value or str(make_sale().item.sku_id), "why": "it is tried"}
     if what is What.SKU:
         data["price_again"] = data.get("price", "")
     before = [fact for fact in facts() if fact]
