@@ -12,7 +12,7 @@ CLUSTERED := tests/cluster tests/seckill/gate $(addprefix tests/seckill/test_,ra
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help prepare demo up faults bench bench-full bench-returns bench-stages bench-archive bench-desk check test test-fast soak format lock migrations clean
+.PHONY: help prepare demo up faults bench bench-full bench-guard bench-returns bench-stages bench-archive bench-desk check test test-fast soak format lock migrations clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ bench: ## Measure purchases, answers, polls and settlement, in ten minutes; var/
 bench-full: ## Measure all that and more, with a million buyers; benchmarks/README.md says what.
 	@bash benchmarks/prepare bench
 	@$(BIN)/python -m benchmarks.bench --full $(ARGS)
+
+bench-guard: prepare ## Fail when a purchase takes more processor time than it may, on a quiet machine or not.
+	@$(BIN)/python -m benchmarks.bench.guard $(ARGS)
 
 bench-returns: prepare ## Measure how soon the units of closed orders can be bought again; var/bench/returns.json.
 	@$(BIN)/python -m benchmarks.returns $(ARGS)
