@@ -66,6 +66,7 @@ check: prepare ## Lint, check types, imports, migrations and the settings for pr
 	$(BIN)/djlint --lint --quiet templates
 	$(SERVERS) $(BIN)/python manage.py makemigrations --check --dry-run
 	$(SERVERS) env HTTPS=1 PUBLIC_URL=https://shop.example $(BIN)/python manage.py check --deploy --fail-level WARNING --database default
+	$(SETTINGS) $(BIN)/python -m benchmarks.schema_changes
 	$(BIN)/python -m benchmarks.licences
 	$(BIN)/python -m benchmarks.audit
 
