@@ -165,12 +165,12 @@ def test_case_39_a_refusal_is_not_the_ticket_s_last_word(
 def neighbours(number: str) -> list[str]:
     """Order numbers beside one: by the pool, by the bucket, by its last letters."""
     pool, bucket, name = number.split("-")
-    other = "a" if name[-1] != "a" else "b"
+    last, before = ("a" if letter != "a" else "b" for letter in (name[-1], name[-2]))
     return [
         f"{int(pool) + 1}-{bucket}-{name}",
         f"{pool}-{int(bucket) + 1}-{name}",
-        f"{pool}-{bucket}-{name[:-1]}{other}",
-        f"{pool}-{bucket}-{name[:-2]}{other}{name[-1]}",
+        f"{pool}-{bucket}-{name[:-1]}{last}",
+        f"{pool}-{bucket}-{name[:-2]}{before}{name[-1]}",
     ]
 
 
