@@ -1,141 +1,38 @@
 """nginx, as ``deploy/nginx`` sets it up, in front of the running shop."""
 
 import json
-import os
-import shutil
-import ssl
-import subprocess
 import threading
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPSConnection
+from collections.abc import Iterator
+from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from string import Template
 
 import pytest
 
-from benchmarks.servers.account import Account
-from benchmarks.servers.process import HOST, Program, Server, executable, free_port
-from benchmarks.shop import ROOT
+from benchmarks.servers.process import HOST
 from benchmarks.shop import Shop as ShopProcesses
 from seckill.tickets import read_ticket
+from tests.support.front import Front, make_certificate, run_front
 from tests.support.shop import make_tickets, open_sale
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("all_running")]
 
-TEMPLATE = ROOT / "deploy" / "nginx" / "shop.conf.template"
 PURCHASES = "/api/v1/purchases/"
 SALES = "/api/v1/sales/"
 CALLS_AT_ONCE = 60
-NAME = "shop.example"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reply:
-    """What came back."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-
-@dataclass(frozen=True, kw_only=True)
-class Front:
-    """A running nginx."""
-
-    tls_port: int
-    plain_port: int
-    certificate: Path
-
-    def call(self, method: str, path: str, body: str = "", **headers: str) -> Reply:
-        """Make one call over TLS."""
-        context = ssl.create_default_context(cafile=str(self.certificate))
-        context.check_hostname = False
-        wire = HTTPSConnection(HOST, self.tls_port, timeout=10, context=context)
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        try:
-            wire.request(method, path, body or None, {"Host": HOST, **named})
-            answer = wire.getresponse()
-            told = {name.lower(): value for name, value in answer.getheaders()}
-            return Reply(status=answer.status, headers=told, body=answer.read())
-        finally:
-            wire.close()
-
-
-def configuration(*, directory: Path, upstream: int, tls_port: int, plain_port: int) -> Path:
-    """Fill the template in as envsubst does, listen on the loopback only, and put nginx's own frame around it."""
-    values = {
-        "SHOP_HOST": HOST,
-        "SHOP_UPSTREAM": f"{HOST}:{upstream}",
-        "TLS_CERTIFICATE": str(directory / "cert.pem"),
-        "TLS_KEY": str(directory / "key.pem"),
-    }
-    text = Template(TEMPLATE.read_text()).safe_substitute(values)
-    text = text.replace("listen 443 ", f"listen {HOST}:{tls_port} ").replace(
-        "listen 80;", f"listen {HOST}:{plain_port};"
-    )
-    text = text.replace("/tmp/shop-cache", str(directory / "cache"))  # noqa: S108  the template's
-    # Its workers would else be nobody, who has no way into a test's directory.
-    user = "user root;" if os.geteuid() == 0 else ""
-    frame = f"{user} pid {directory}/pid; error_log stderr; daemon off; worker_processes 1; events {{}}\n"
-    paths = "".join(
-        f"{kind}_temp_path {directory}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    )
-    conf = directory / "nginx.conf"
-    conf.write_text(f"{frame}http {{ {paths} {text} }}\n")
-    return conf
 
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("front")
-    subject = ("-subj", f"/CN={NAME}", "-addext", f"subjectAltName=IP:{HOST},DNS:{NAME}")
-    command = ("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *subject)
-    files = ("-keyout", str(directory / "key.pem"), "-out", str(directory / "cert.pem"))
-    subprocess.run([*command, *files], check=True, capture_output=True)
-    return directory / "cert.pem"
-
-
-def run_front(*, certificate: Path, directory: Path, upstream: int) -> Iterator[Front]:
-    for name in ("cert.pem", "key.pem"):
-        shutil.copy(certificate.with_name(name), directory / name)
-    tls_port, plain_port = free_port(), free_port()
-    conf = configuration(directory=directory, upstream=upstream, tls_port=tls_port, plain_port=plain_port)
-    nginx = executable("nginx", str(ROOT / ".venv" / "bin" / "nginx"))
-    checked = subprocess.run([nginx, "-t", "-c", str(conf)], capture_output=True, text=True, check=False)
-    assert checked.returncode == 0, checked.stderr
-    front = Front(tls_port=tls_port, plain_port=plain_port, certificate=certificate)
-    server = Server(
-        program=Program(
-            executable=nginx,
-            arguments=(nginx, "-c", str(conf)),
-            port=tls_port,
-            directory=directory,
-            log=directory / "nginx.log",
-            account=Account(),
-            is_ready=lambda: _answers(front),
-        )
-    )
-    server.start()
-    try:
-        yield front
-    finally:
-        server.stop()
-
-
-def _answers(front: Front) -> bool:
-    try:
-        return front.call("GET", "/metrics").status == 404
-    except OSError:
-        return False
+    return make_certificate(tmp_path_factory.mktemp("front"))
 
 
 @pytest.fixture(scope="module")
 def front(running: ShopProcesses, certificate: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
     """The shop behind nginx."""
     directory = tmp_path_factory.mktemp("shop-front")
-    yield from run_front(certificate=certificate, directory=directory, upstream=running.web.port)
+    with run_front(certificate=certificate, directory=directory, upstreams=[running.web.port]) as front:
+        yield front
 
 
 class _Echo(BaseHTTPRequestHandler):
@@ -159,7 +56,8 @@ def echo(certificate: Path, tmp_path: Path) -> Iterator[Front]:
     server = ThreadingHTTPServer((HOST, 0), _Echo)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
-    yield from run_front(certificate=certificate, directory=tmp_path, upstream=server.server_port)
+    with run_front(certificate=certificate, directory=tmp_path, upstreams=[server.server_port]) as front:
+        yield front
     server.shutdown()
     server.server_close()
     thread.join()
