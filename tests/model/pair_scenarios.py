@@ -53,7 +53,7 @@ PAIRS: Mapping[str, PairScenario] = {
         says="a rebuild of the donor still believes in its claim while units are taken and moved",
         halves=(bucket(units=1, rebuilds=1, rebuilds_max=2), bucket(units=0)),
         transferrings=2,
-        faults=Faults(rebuilds_by_hand=1, slow_rebuilds=1, deaths=1),
+        faults=Faults(rebuilds_by_hand=1, slow_rebuilds=1),
     ),
     "both rebuilt": PairScenario(
         says="donor and receiver are rebuilt, each at any step of a transfer",
