@@ -32,27 +32,49 @@ def main() -> int:
     parser.add_argument("--only", default="", help="some parts, as a,b")
     parser.add_argument("--small", action="store_true", help="small sizes: to see that it runs, not for its figures")
     parser.add_argument("--report", type=Path, default=REPORT, help="where the figures go (var/bench/report.json)")
+    parser.add_argument(
+        "--peers", type=Path, help="a program that loads peers by turns with part a, where there is one"
+    )
     arguments = parser.parse_args()
     size = SMALL if arguments.small else NORMAL
     parts = [part for part in arguments.only.split(",") if part] or list(FULL if arguments.full else QUICK)
     if unknown := set(parts) - set(FULL):
         parser.error(f"there is no part {', '.join(sorted(unknown))}")
-    return run_on_stage("measurement", partial(_run, parts=parts, size=size, path=arguments.report))
+    return run_on_stage(
+        "measurement", partial(_run, parts=parts, size=size, path=arguments.report, peers=arguments.peers)
+    )
 
 
-def _run(screen: Screen, *, parts: list[str], size: Size, path: Path) -> int:
+def _run(screen: Screen, *, parts: list[str], size: Size, path: Path, peers: Path | None) -> int:
     path.unlink(missing_ok=True)
     began = time.monotonic()
-    findings, peers = Findings(), dict[str, Any]()
+    findings, told = Findings(), list[dict[str, Any]]()
     with running_house(screen=screen, size=size) as house:
         for part in parts:
             findings += _parts()[part](house)
+            if part == "a" and (program := _peers_of(peers)) is not None:
+                told = _parts_peers(house, program)
             house.require_running()
             # Written after each part: what was measured is kept, whatever becomes of the next one.
-            report.write(findings, path=path, size=size, seconds=time.monotonic() - began, peers=peers)
+            report.write(findings, path=path, size=size, seconds=time.monotonic() - began, peers=told)
     report.show(findings, console=screen.console)
+    for one in told:
+        screen.line(f"Peers, one round: {one}")
     screen.line(f"All of it is in {path}.")
     return 1 if any(figure.total("wrong") for figure in findings.figures) else 0
+
+
+def _peers_of(named: Path | None) -> Path | None:
+    from benchmarks.bench.peers import USUAL_PLACE
+
+    program = USUAL_PLACE if named is None else named
+    return program.absolute() if named is not None or program.exists() else None
+
+
+def _parts_peers(house: House, program: Path) -> list[dict[str, Any]]:
+    from benchmarks.bench.peers import compared
+
+    return compared(house, program=program)
 
 
 def _parts() -> Mapping[str, Callable[[House], Findings]]:

@@ -17,7 +17,7 @@ from benchmarks.bench.size import Size
 WIDTH = 140
 
 
-def write(findings: Findings, *, path: Path, size: Size, seconds: float, peers: dict[str, Any]) -> None:
+def write(findings: Findings, *, path: Path, size: Size, seconds: float, peers: Sequence[dict[str, Any]]) -> None:
     """Write all of it, each turn included."""
     body = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -30,7 +30,7 @@ def write(findings: Findings, *, path: Path, size: Size, seconds: float, peers: 
         "size": vars(size),
         "figures": [figure.to_json() for figure in findings.figures],
         "goals": [goal.to_json() for goal in findings.goals],
-        "peers": peers,
+        "peers": list(peers),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(body, ensure_ascii=False, indent=2) + "\n")
