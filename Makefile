@@ -57,6 +57,10 @@ bench-desk: prepare ## Open every page of the desk with a million buyers behind 
 bench-durable: prepare ## Measure what the durable mode costs; var/bench/durable.json.
 	@$(BIN)/python -m benchmarks.durable $(ARGS)
 
+.PHONY: bench-cluster
+bench-cluster: prepare ## Measure the stock on 1, 3 and 6 Redis nodes, and a failover; var/bench/cluster.json.
+	@$(BIN)/python -m benchmarks.cluster $(ARGS)
+
 check: prepare ## Lint, check types, imports, migrations and the settings for production.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

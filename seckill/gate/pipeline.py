@@ -134,7 +134,9 @@ async def acall(script: Script, keys: Sequence[str], args: Sequence[Argument]) -
 
 def _opening(place: str, key: str) -> Opening:
     loop = asyncio.get_running_loop()
-    openings = _pipelines.setdefault(loop, {})
+    openings = _pipelines.get(loop)
+    if openings is None:
+        openings = _pipelines[loop] = {}
     opening = openings.get(place)
     if opening is None or (opening.done() and _is_useless(opening)):
         opening = openings[place] = loop.create_task(_open(place, key))

@@ -1,0 +1,1 @@
+"""Measures the stock on several Redis nodes: ``make bench-cluster``."""
