@@ -80,6 +80,9 @@ def stock_of(url: str, *, connections: int) -> dict[str, Any]:
 def broker_of(url: str) -> tuple[str, dict[str, Any]]:
     """Return what Celery calls a broker's URL, and the transport options that belong to it."""
     kind = _kind(url)
+    if is_rabbitmq(url):
+        # A message counts as sent once the broker has it: a broker at its memory's limit drops others without a word.
+        return url, {"confirm_publish": True}
     if kind == "cluster":
         raise ImproperlyConfigured("messages need no cluster: give BROKER_URL one Redis, Sentinels or RabbitMQ")
     if kind == "sentinel":
@@ -88,6 +91,11 @@ def broker_of(url: str) -> tuple[str, dict[str, Any]]:
         servers = [f"sentinel://{place.login}{host}:{port}/{database}" for host, port in place.addresses]
         return ";".join(servers), {"master_name": service, "sentinel_kwargs": _sentinel_login(place)}
     return url, {}
+
+
+def is_rabbitmq(url: str) -> bool:
+    """Tell whether a broker's URL is a RabbitMQ's."""
+    return urlsplit(url).scheme in {"amqp", "amqps", "pyamqp"}
 
 
 def _kind(url: str) -> str:

@@ -14,7 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 import metrics  # noqa: F401  decides where processes count, before the library is imported
 from config.desk import UNFOLD as DESK
 from config.logs import logging_settings
-from config.redis_urls import broker_of, cache_of, stock_of
+from config.redis_urls import broker_of, cache_of, is_rabbitmq, stock_of
 
 django_stubs_ext.monkeypatch()
 
@@ -296,12 +296,11 @@ CELERY_BROKER_URL, _broker_options = broker_of(env.str("BROKER_URL", default=env
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # On Redis no message is acknowledged. Acknowledging one on a connection that was lost meanwhile ends the worker with an
 # AttributeError (kombu 5.7), and a message is only a wake-up call: the sweep replaces a lost one within a second.
-CELERY_BROKER_TRANSPORT_OPTIONS = {
-    "ack_emulation": False,
-    "socket_connect_timeout": 2,
-    "socket_keepalive": True,
-    **_broker_options,
-}
+CELERY_BROKER_TRANSPORT_OPTIONS = (
+    _broker_options
+    if is_rabbitmq(CELERY_BROKER_URL)
+    else {"ack_emulation": False, "socket_connect_timeout": 2, "socket_keepalive": True, **_broker_options}
+)
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True

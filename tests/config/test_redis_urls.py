@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from config.redis_urls import broker_of, cache_of, stock_of
+from config.redis_urls import broker_of, cache_of, is_rabbitmq, stock_of
 from seckill.gate.sentinel import SentinelFactory
 
 CLUSTER = "redis+cluster://shop:secret@one:7000,two,[::1]:7002"
@@ -61,7 +61,14 @@ def test_celery_is_told_of_sentinels_in_its_own_words() -> None:
     url, options = broker_of(SENTINELS)
     assert url == "sentinel://:secret@one:5000/2;sentinel://:secret@two:26379/2"
     assert options == {"master_name": "main", "sentinel_kwargs": {"password": "other"}}
-    assert broker_of("amqp://one//") == ("amqp://one//", {})
+
+
+@pytest.mark.parametrize("url", ["amqp://shop:secret@one//", "amqps://one/shop"])
+def test_rabbitmq_confirms_what_it_was_sent(url: str) -> None:
+    """CASES 24: nothing else tells a sender that a broker at its limit has dropped his message."""
+    assert is_rabbitmq(url)
+    assert broker_of(url) == (url, {"confirm_publish": True})
+    assert not is_rabbitmq(SENTINELS)
 
 
 @pytest.mark.parametrize(
