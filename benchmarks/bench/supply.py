@@ -6,6 +6,7 @@ from pathlib import Path
 
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
+from django.db import close_old_connections
 from django.utils import timezone
 
 from benchmarks.catalogue import OpenedSale, schedule_sale
@@ -27,6 +28,7 @@ def buyer_ids(count: int) -> list[int]:
 
     The same ones buy in every sale: a limit counts in one.
     """
+    close_old_connections()
     known = User.objects.filter(username__startswith=PREFIX).order_by("pk")
     missing = count - known.count()
     password, now = make_password(None), timezone.now()
@@ -38,6 +40,7 @@ def buyer_ids(count: int) -> list[int]:
 
 def open_sale(*, name: str, units: int) -> OpenedSale:
     """Open a sale of one item with so many units, a limit of one and a queue as long as all of them."""
+    close_old_connections()  # The server ends one that was quiet for a minute, as while wrk runs.
     sale = schedule_sale(name=name, units=units, opens_at=timezone.now())
     SalePool.objects.filter(pk=sale.bucket.pool_id).update(max_queue=max(1, units))
     preheat(sale)

@@ -10,7 +10,7 @@ from typing import Any
 
 import MySQLdb  # type: ignore[import-untyped]  # mysqlclient ships no types.
 from django.conf import settings
-from django.db import connection
+from django.db import close_old_connections, connection
 from hiredis import pack_command
 from MySQLdb.constants import ER  # type: ignore[import-untyped]
 
@@ -74,6 +74,7 @@ def orders(way: str) -> int:
     """How many units one way has sold so far."""
     if way not in SQL_WAYS:
         return int(raw_client().xlen(_keys(way)[2]))
+    close_old_connections()  # The server ends one that was quiet for a minute.
     with connection.cursor() as cursor:
         cursor.execute("SELECT COUNT(*) FROM bench_order WHERE way = %s", [way])
         return int(cursor.fetchone()[0])
