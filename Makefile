@@ -75,7 +75,7 @@ check: prepare ## Lint, check types, imports, migrations and the settings for pr
 	$(BIN)/python -m benchmarks.audit
 
 test: prepare ## Run all tests on real servers; ARGS="-k name" to choose.
-	@bash benchmarks/prepare browser promtool bench nginx
+	@bash benchmarks/prepare browser promtool bench nginx rehearsal
 	$(BIN)/python -m pytest -n 2 --ignore tests/e2e --ignore tests/browser $(ARGS)
 	$(BIN)/python -m pytest -n 2 --cluster $(CLUSTERED) $(ARGS)
 	@# The running shop alone, and then the browser: they measure, and two of them would be in each other's way.
@@ -85,6 +85,11 @@ test: prepare ## Run all tests on real servers; ARGS="-k name" to choose.
 test-fast: prepare ## Run the tests that take less than a minute together.
 	@bash benchmarks/prepare promtool
 	$(BIN)/python -m pytest -n 2 -m "not slow" --ignore tests/browser $(ARGS)
+
+.PHONY: rehearsal
+rehearsal: ## Rehearse a whole sale with locust, from the window to the payment; ARGS="--url …"; var/rehearsal/index.html.
+	@bash benchmarks/prepare rehearsal
+	@$(BIN)/python -m benchmarks.rehearsal $(ARGS)
 
 .PHONY: test-matrix
 test-matrix: ## Run the tests on MariaDB and MySQL, Redis and Valkey (root, Debian); var/matrix/report.json.
@@ -128,7 +133,7 @@ migrations: prepare ## Write the migrations that changed models need.
 messages: prepare ## Collect what is to be translated into locale/, and compile what is.
 	@bash benchmarks/prepare messages
 	$(SETTINGS) $(BIN)/python manage.py makemessages --locale zh_Hans --add-location file --no-wrap --no-obsolete \
-		--ignore .venv --ignore var --ignore tests --ignore benchmarks
+		--ignore '.venv*' --ignore var --ignore tests --ignore benchmarks
 	$(SETTINGS) $(BIN)/python manage.py compilemessages --ignore .venv
 
 .PHONY: schema
