@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import pytest
 from django.db.models import Model, Q, QuerySet, Sum
@@ -56,6 +56,7 @@ ROUNDS_TO_REST_MAX = 20
 STEPS_MAX = 20
 
 M = TypeVar("M", bound=Model)
+Machine = TypeVar("Machine", bound=RuleBasedStateMachine)
 
 
 class Crash(Exception):
@@ -397,10 +398,10 @@ def units_held(rows: Iterable[Reservation]) -> Counter[str]:
     return held
 
 
-def only(machine: type[ShopMachine], *names: str) -> type[ShopMachine]:
+def only(machine: type[Machine], *names: str) -> type[Machine]:
     """The same shop under the same laws with no other rules than these; all else it can do, it does when asked."""
     others = {r.function.__name__: r.function for r in machine.setup_state().rules if r.function.__name__ not in names}
-    return type("Narrow", (machine,), others)
+    return cast("type[Machine]", type("Narrow", (machine,), others))
 
 
 def run(machine: type[ShopMachine], *, examples: int, phases: tuple[Phase, ...]) -> None:
