@@ -60,7 +60,7 @@ def configuration(*, directory: Path, upstreams: Sequence[int], tls_port: int, p
     values = {
         "SHOP_HOST": HOST,
         # Where a name stands for several addresses, nginx makes as many servers of it.
-        "SHOP_UPSTREAM": "; server ".join(f"{HOST}:{port}" for port in upstreams),
+        "SHOP_UPSTREAM": " max_fails=0; server ".join(f"{HOST}:{port}" for port in upstreams),
         "TLS_CERTIFICATE": str(directory / "cert.pem"),
         "TLS_KEY": str(directory / "key.pem"),
     }
