@@ -20,7 +20,6 @@ from weakref import WeakKeyDictionary
 from hiredis import HiredisError, Reader, pack_command
 from redis.exceptions import RedisError
 
-from rest.threads import in_thread
 from seckill.errors import GateUnavailable
 from seckill.gate.connection import Script, new_connection
 from seckill.gate.nodes import connected_to_node, place_of
@@ -50,7 +49,12 @@ class Pipeline(asyncio.Protocol):
         self.is_lost = False
 
     def call(self, command: bytes) -> "asyncio.Future[Any]":
-        """Send a packed command with this turn's others; the future holds whatever Redis replies."""
+        """Send a packed command with this turn's others; the future holds whatever Redis replies.
+
+        Raises ``GateUnavailable`` where the connection was lost before: nobody would ever answer.
+        """
+        if self.is_lost:
+            raise GateUnavailable("the connection was lost before anything was sent")
         future: asyncio.Future[Any] = self._loop.create_future()
         if not self._unsent:
             self._loop.call_soon(self._send)
@@ -129,7 +133,8 @@ async def acall(script: Script, keys: Sequence[str], args: Sequence[Argument]) -
         reply = await pipeline.call(pack_command(command))
         if type(reply) is list:
             return reply
-    return await in_thread(partial(script, keys, *args))
+    # In the loop's own threads: those of ``in_thread`` may all be waiting for MySQL.
+    return await asyncio.to_thread(script, keys, *args)
 
 
 def _opening(place: str, key: str) -> Opening:
@@ -160,7 +165,10 @@ async def _open(place: str, key: str) -> Pipeline | None:
     sock.settimeout(0)
     loop = asyncio.get_running_loop()
     create = loop.create_unix_connection if sock.family == socket.AF_UNIX else loop.create_connection
-    _, pipeline = await create(partial(Pipeline, connection), sock=sock)
+    try:
+        _, pipeline = await create(partial(Pipeline, connection), sock=sock)
+    except OSError as error:
+        raise GateUnavailable(f"no connection: {error}") from error
     return pipeline
 
 

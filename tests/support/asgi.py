@@ -42,6 +42,7 @@ def forget_pipeline() -> None:
         for opening in pipeline._pipelines.pop(event_loop(), {}).values():
             if opening.done() and opening.exception() is None and (lost := opening.result()):
                 lost._transport.abort()
+        event_loop().set_default_executor(ThreadPoolExecutor())
 
     on_loop(forget())
     threads._threads.shutdown()

@@ -1,16 +1,19 @@
 """Script calls of an event loop: many at once on one connection, and what happens when it breaks."""
 
 import asyncio
+import threading
 import time
 from functools import partial
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.utils import timezone
 
+from rest.threads import in_thread
 from seckill import polling
 from seckill import purchase as purchase_module
-from seckill.errors import PurchaseRefused
+from seckill.errors import GateUnavailable, PurchaseRefused
 from seckill.gate import pipeline
 from seckill.gate.connection import forget_connections
 from seckill.gate.nodes import place_of
@@ -40,8 +43,8 @@ async def outcomes(tickets: list[str]) -> list[str]:
     return await asyncio.gather(*map(outcome, tickets))
 
 
-async def none_left(_call: Any) -> None:
-    """Stand in for ``in_thread``."""
+async def none_left(*_: Any) -> None:
+    """Stand in for what takes a thread."""
     raise AssertionError("a thread was asked for")
 
 
@@ -83,7 +86,7 @@ def test_an_accepted_purchase_takes_no_thread(monkeypatch: pytest.MonkeyPatch) -
     first, second = make_tickets(shop, 2)
     on_loop(outcome(first))
     monkeypatch.setattr(purchase_module, "in_thread", none_left)
-    monkeypatch.setattr(pipeline, "in_thread", none_left)
+    monkeypatch.setattr(pipeline.asyncio, "to_thread", none_left)
     assert on_loop(outcome(second)) == read_ticket(second).order_no
 
 
@@ -159,6 +162,43 @@ def test_a_reply_that_is_none_breaks_the_connection_and_nobody_gets_anothers() -
     on_loop(spoil())
     wait_until(partial(is_cut, shop), seconds=5)
     assert on_loop(outcome(second)) == read_ticket(second).order_no
+
+
+def test_who_comes_when_the_connection_is_just_lost_is_told_so_and_does_not_wait_for_ever() -> None:
+    """Between its loss and the next attempt: nothing was sent, and nobody would answer."""
+    shop = open_sale()
+    first, second = make_tickets(shop, 2)
+    on_loop(outcome(first))
+
+    async def lose_and_ask() -> None:
+        line = opening_to(shop).result()
+        assert line is not None
+        line._transport.abort()
+        while not line.is_lost:
+            await asyncio.sleep(0)
+        with pytest.raises(GateUnavailable):
+            await line.call(b"PING")
+
+    on_loop(lose_and_ask())
+    assert on_loop(outcome(second)) == read_ticket(second).order_no
+
+
+def test_a_server_without_the_script_is_given_it_while_all_who_ask_mysql_wait() -> None:
+    shop = open_sale(units=40)
+    tickets = make_tickets(shop, 20)
+    on_loop(outcome(tickets[0]))
+    flush_scripts()
+    let_go = threading.Event()
+
+    async def ask_while_others_wait() -> list[str]:
+        waiting = [asyncio.ensure_future(in_thread(let_go.wait)) for _ in range(settings.WEB_THREADS)]
+        try:
+            return await outcomes(tickets)
+        finally:
+            let_go.set()
+            await asyncio.gather(*waiting)
+
+    assert on_loop(ask_while_others_wait()) == [read_ticket(ticket).order_no for ticket in tickets]
 
 
 def test_a_poll_of_what_is_queued_takes_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
