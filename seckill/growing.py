@@ -16,7 +16,8 @@ from seckill.errors import GateUnavailable, NotPreheated, RebuildRefused, SaleNo
 from seckill.gate import changing
 from seckill.gate.keys import BucketRef
 from seckill.models import Bucket, FlashSale, ItemBucket, SaleItem, SalePool
-from seckill.rebuild import claim, rebuild_claimed
+from seckill.rebuild import claim
+from seckill.rebuilds_in_turn import rebuild_in_turn
 from seckill.spreading import BUCKETS_MAX
 from seckill.states import SaleState
 
@@ -34,14 +35,10 @@ def grow_pool(*, pool_id: int, buckets: int, clock: Callable[[], datetime]) -> N
     for bucket in buckets_of_pool(pool_id):
         if bucket not in claims:
             _tell(bucket=bucket, buckets=buckets)
-    missed: Exception | None = None
-    for bucket, token in claims.items():
-        try:
-            rebuild_claimed(bucket=bucket, token=token, clock=clock)
-        except (GateUnavailable, RebuildRefused) as error:
-            missed = error
-    if missed is not None:
-        raise GateUnavailable(f"a new bucket is not open yet: {missed}") from missed
+    try:
+        rebuild_in_turn(claims=claims, clock=clock)
+    except (GateUnavailable, RebuildRefused) as error:
+        raise GateUnavailable(f"a new bucket is not open yet: {error}") from error
 
 
 def _tell(*, bucket: BucketRef, buckets: int) -> None:

@@ -9,11 +9,12 @@ from django.utils.translation import gettext as _
 
 from inventory.errors import NotEnoughOnHand
 from inventory.services import allocate
-from seckill.errors import GateUnavailable, RebuildRefused, SaleNotReady
+from seckill.errors import SaleNotReady
 from seckill.gate.keys import BucketRef
 from seckill.models import Bucket, FlashSale, ItemBucket, SaleItem, SalePool
 from seckill.outcomes import account_of
-from seckill.rebuild import claim, rebuild_claimed
+from seckill.rebuild import claim
+from seckill.rebuilds_in_turn import rebuild_in_turn
 from seckill.spreading import shares
 from seckill.states import SALE_TRANSITIONS, SaleState
 from seckill.transient import is_transient
@@ -38,14 +39,7 @@ def preheat_sale(*, sale_id: int, clock: Callable[[], datetime], is_as_seen: Cal
         if not is_transient(error):
             raise
         raise SaleNotReady(_("the database is busy with these units; nothing was changed, please try again")) from error
-    missed: Exception | None = None
-    for bucket, token in claims.items():
-        try:
-            rebuild_claimed(bucket=bucket, token=token, clock=clock)
-        except (GateUnavailable, RebuildRefused) as error:
-            missed = error  # the others may lie on another node
-    if missed is not None:
-        raise missed
+    rebuild_in_turn(claims=claims, clock=clock)
 
 
 def _allocate_sale(*, sale_id: int, now: datetime, is_as_seen: Callable[[], bool] = _anyhow) -> dict[BucketRef, str]:

@@ -1,5 +1,8 @@
 """An item that is spread over several buckets: every reader and every writer knows all of them."""
 
+from datetime import timedelta
+from itertools import count
+
 import pytest
 from django.utils import timezone
 
@@ -9,6 +12,7 @@ from orders.services import cancel_order
 from seckill.archive import archive_sale
 from seckill.archive_begin import Accepted
 from seckill.availability import availability_of, units_on_sale
+from seckill.conf import LIMITS
 from seckill.errors import LimitReached, SaleNotReady
 from seckill.gate import gate
 from seckill.gate.connection import raw_client
@@ -33,6 +37,9 @@ from tests.support.archive import end
 from tests.support.buckets import allocated_in, assert_spread_state, key_in, left_in, settle_all
 from tests.support.shop import Shop, buy, make_buyers, make_sale, make_ticket, make_tickets, open_sale, ticket_of
 
+# What each look at the clock costs: a bucket's own rebuild stays within its claim.
+CLOCK_STEP_SECONDS = 6
+
 
 def ticket_in(shop: Shop, number: int, *, after: int = 0) -> str:
     return ticket_of(shop, make_buyers(1)[0], key=key_in(shop, number, after=after))
@@ -49,6 +56,17 @@ def test_units_are_spread_evenly(units: int, buckets: int, expected: list[int]) 
 @pytest.mark.parametrize(("units", "buckets"), [(1, 1), (19_999, 1), (20_000, 2), (159_999, 15), (10_000_000, 16)])
 def test_a_number_of_buckets_is_proposed_from_the_units(units: int, buckets: int) -> None:
     assert proposed_buckets(units=units) == buckets
+
+
+def test_a_bucket_that_waits_for_many_others_keeps_its_claim() -> None:
+    """All claims are taken at once and last for half a minute; here the four buckets together take far longer."""
+    shop, ticks = make_sale(units=8, buckets=4), count()
+    preheat_sale(
+        sale_id=shop.sale.pk, clock=lambda: timezone.now() + timedelta(seconds=CLOCK_STEP_SECONDS * next(ticks))
+    )
+    assert next(ticks) * CLOCK_STEP_SECONDS > 2 * LIMITS.claim_seconds
+    opened = [gate.snapshot(bucket=bucket, entries_max=0) for bucket in shop.buckets]
+    assert [(list(snapshot.left.values()), snapshot.is_frozen) for snapshot in opened] == [([2], False)] * 4
 
 
 def test_preheat_spreads_the_units_and_the_ledger_says_where() -> None:

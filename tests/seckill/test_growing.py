@@ -121,7 +121,7 @@ def test_a_gate_that_cannot_be_told_keeps_everything_as_it_was() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", ["_tell", "rebuild_claimed"])
+@pytest.mark.parametrize("step", ["_tell", "rebuild_in_turn"])
 def test_killed_after_mysql_the_sweep_goes_on(monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     """Nothing of the new buckets is there, or an old gate has been rebuilt and says the old number."""
     shop = open_sale(units=4)
