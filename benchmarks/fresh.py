@@ -29,7 +29,10 @@ PACKAGES = ("git", "make", "ca-certificates")
 NETWORK_FILES = ("/etc/resolv.conf", "/etc/hosts", "/etc/pip.conf")
 NETWORK_VARIABLES = ("http_proxy", "https_proxy", "no_proxy", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_CERT")
 CERTIFICATES = "usr/local/share/ca-certificates"
-VARIABLES = {"HOME": "/root", "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "TERM": "dumb"}
+# Where the superuser of a Debian is at home.
+HOME = "/root"
+CLONE = f"{HOME}/seckill"
+VARIABLES = {"HOME": HOME, "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "TERM": "dumb"}
 
 # Run as the first process of its own: what it mounts and starts ends with it.
 INSIDE = """set -e
@@ -65,7 +68,7 @@ def _run(screen: Screen, *, releases: Sequence[str], commands: Sequence[str], is
     for release in releases:
         with _machine(screen, release=release, is_kept=is_kept) as machine:
             seconds = report[release] = {}
-            for command in ["git clone --quiet /root/seckill.bundle /root/seckill", *commands]:
+            for command in [f"git clone --quiet {CLONE}.bundle {CLONE}", *commands]:
                 begun = time.monotonic()
                 log = DIRECTORY / f"{release}-{command.replace(' ', '-').partition('---')[0]}.log"
                 status = _run_inside(screen, machine=machine, command=command, log=log)
@@ -90,7 +93,8 @@ def _machine(screen: Screen, *, release: str, is_kept: bool) -> Iterator[Path]:
             _remove(machine)
             subprocess.run(["cp", "--archive", "--reflink=auto", bare, machine], check=True)
             _connect(machine)
-            subprocess.run(["git", "bundle", "create", "--quiet", machine / "root/seckill.bundle", "HEAD"], check=True)
+            bundle = machine / f"{CLONE}.bundle".removeprefix("/")
+            subprocess.run(["git", "bundle", "create", "--quiet", bundle, "HEAD"], check=True)
         yield machine
     finally:
         if not is_kept:
@@ -109,7 +113,7 @@ def _connect(machine: Path) -> None:
 
 def _run_inside(screen: Screen, *, machine: Path, command: str, log: Path) -> int:
     """Run a command in root's home, or in the clone once it is there, as on a machine of its own."""
-    home = "/root/seckill" if (machine / "root/seckill").exists() else "/root"
+    home = CLONE if (machine / CLONE.removeprefix("/")).exists() else HOME
     passed = {name: os.environ[name] for name in NETWORK_VARIABLES if name in os.environ}
     variables = [f"{name}={value}" for name, value in {**VARIABLES, **passed}.items()]
     inside = ["env", "-i", *variables, "bash", "-c", f"cd {home} && {command}"]

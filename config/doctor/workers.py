@@ -36,7 +36,7 @@ def examine_beat() -> Iterator[Finding]:
     if missing:
         what = f"Not on the schedule, or switched off: {', '.join(missing)}."
         yield fail("beat", what, "Switch them on under Periodic tasks in the admin; a migration has made them.")
-    advice = "Start exactly one: celery -A config beat. If it runs, look into its log."
+    advice = "Start one: celery -A config beat. If it runs, look into its log."
     late = [task for task in tasks.values() if task.age_seconds > LATE_SECONDS + 2 * task.interval_seconds]
     if tasks and not any(task.was_sent for task in tasks.values()):
         yield fail("beat", "Beat has never sent a task.", advice)
