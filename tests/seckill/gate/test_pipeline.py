@@ -86,7 +86,7 @@ def test_an_accepted_purchase_takes_no_thread(monkeypatch: pytest.MonkeyPatch) -
     first, second = make_tickets(shop, 2)
     on_loop(outcome(first))
     monkeypatch.setattr(purchase_module, "in_thread", none_left)
-    monkeypatch.setattr(pipeline.asyncio, "to_thread", none_left)
+    monkeypatch.setattr(asyncio, "to_thread", none_left)
     assert on_loop(outcome(second)) == read_ticket(second).order_no
 
 
