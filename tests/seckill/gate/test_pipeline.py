@@ -21,7 +21,7 @@ from seckill.polling import PurchaseState, apurchase_status
 from seckill.purchase import apurchase
 from seckill.settlement import settle_bucket
 from seckill.tickets import read_ticket
-from tests.support.asgi import event_loop, on_loop
+from tests.support.asgi import event_loop, forget_pipeline, on_loop
 from tests.support.nodes import flush_scripts, server_of
 from tests.support.proxy import Proxy
 from tests.support.shop import Shop, buy, make_buyers, make_tickets, open_sale, ticket_of
@@ -147,6 +147,7 @@ def test_a_connection_that_was_closed_meanwhile_costs_nobody_his_purchase() -> N
     forget_connections()
     wait_until(partial(is_cut, shop), seconds=5)
     assert on_loop(outcomes([second] * 5)) == [read_ticket(second).order_no] * 5
+    forget_pipeline()  # the connections of its threads were closed, too
 
 
 def test_a_reply_that_is_none_breaks_the_connection_and_nobody_gets_anothers() -> None:
