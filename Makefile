@@ -75,7 +75,7 @@ check: prepare ## Lint, check types, imports, migrations and the settings for pr
 	$(BIN)/python -m benchmarks.audit
 
 test: prepare ## Run all tests on real servers; ARGS="-k name" to choose.
-	@bash benchmarks/prepare browser promtool bench nginx dump rehearsal
+	@bash benchmarks/prepare browser promtool bench nginx dump rehearsal rabbitmq
 	$(BIN)/python -m pytest -n 2 --ignore tests/e2e --ignore tests/browser $(ARGS)
 	$(BIN)/python -m pytest -n 2 --cluster $(CLUSTERED) $(ARGS)
 	@# The running shop alone, and then the browser: they measure, and two of them would be in each other's way.

@@ -3,7 +3,7 @@
 from statistics import quantiles
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from benchmarks.servers import PrivateServers
@@ -15,6 +15,7 @@ from seckill.outcomes import lock_bucket
 from seckill.reconciliation import Verdict, reconcile_bucket
 from seckill.tickets import read_ticket
 from tests.support.broker import is_broker_up
+from tests.support.locks import is_bucket_lock_wanted
 from tests.support.shop import Shop, make_ticket, make_tickets, open_sale
 from tests.support.state import assert_settled_state, numbers
 from tests.support.threads import run_together
@@ -46,16 +47,6 @@ def p99(seconds: list[float]) -> float:
 
 def wait_for_orders(number: int, *, seconds: float) -> float:
     return wait_until(lambda: Order.objects.count() == number, seconds=seconds)
-
-
-def is_lock_wanted() -> bool:
-    """Tell whether a worker waits for a bucket's lock, in the middle of its task."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT COUNT(*) FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND info LIKE %s",
-            ["%seckill_bucket%FOR UPDATE%"],
-        )
-        return bool(cursor.fetchone()[0])
 
 
 def wait_until_quiet(shop: Shop) -> None:
@@ -110,7 +101,7 @@ def test_a_broker_restarted_in_the_middle_of_tasks_ends_no_worker(
     with transaction.atomic():
         lock_bucket(shop.bucket)
         rush(running, tickets[: RUSH // 2])
-        wait_until(is_lock_wanted, seconds=10)
+        wait_until(is_bucket_lock_wanted, seconds=10)
         for _ in range(3):
             servers.cache_redis.restart()
             wait_until(is_broker_up, seconds=5)
