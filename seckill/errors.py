@@ -152,6 +152,11 @@ class SaleNotReady(SeckillError):
         return self.explanation
 
 
+@dataclass
+class AlreadyPreheated(SaleNotReady):
+    """Raised when a sale that is to be preheated has been, by somebody else or long ago."""
+
+
 class SettlementError(SeckillError):
     """Base of what stops the settlement of one bucket."""
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from django.db import DatabaseError, connection
 
-from seckill.errors import GateUnavailable, RebuildRefused, SaleNotReady, SettlementError
+from seckill.errors import AlreadyPreheated, GateUnavailable, RebuildRefused, SaleNotReady, SettlementError
 from seckill.gate.keys import BucketRef
 from seckill.incidents import Severity, open_buckets, open_incident, resolve_incident
 from seckill.models import Bucket, FlashSale
@@ -35,6 +35,8 @@ def preheat_due_sales(*, clock: Callable[[], datetime]) -> int:
         try:
             preheat_sale(sale_id=sale.pk, clock=clock)
             preheated += 1
+        except AlreadyPreheated:
+            continue  # by another tick, or an operator, since we looked
         except (GateUnavailable, RebuildRefused) as error:
             logger.warning("sale %s is preheated, the sweep will bring it into Redis: %s", sale.pk, error)
         except (SaleNotReady, SettlementError, DatabaseError) as error:
@@ -59,12 +61,16 @@ def _alarm(*, sale: FlashSale, detail: str, now: datetime) -> set[BucketRef]:
 
 
 def _alarm_about_redis(*, now: datetime) -> set[BucketRef]:
-    """A sale that is preheated in MySQL alone, because Redis is away, is not preheated for its buyers."""
+    """A sale that is preheated in MySQL alone, because Redis is away, is not preheated for its buyers.
+
+    A bucket that somebody has claimed is on its way there.
+    """
     alarmed: set[BucketRef] = set()
     for sale in FlashSale.objects.filter(
         state=SaleState.PREHEATED, opens_at__gt=now, opens_at__lte=now + timedelta(minutes=ALARM_MINUTES)
     ):
-        for pool_id, number in Bucket.objects.filter(pool__sale=sale).values_list("pool_id", "number"):
+        unclaimed = Bucket.objects.filter(pool__sale=sale).exclude(claim_until__gt=now)
+        for pool_id, number in unclaimed.values_list("pool_id", "number"):
             if damage := _damage(BucketRef(pool_id=pool_id, number=number)):
                 alarmed |= _alarm(sale=sale, detail=f"is not in Redis: {damage}", now=now)
     return alarmed

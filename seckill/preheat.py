@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from inventory.errors import NotEnoughOnHand
 from inventory.services import allocate
-from seckill.errors import SaleNotReady
+from seckill.errors import AlreadyPreheated, SaleNotReady
 from seckill.gate.keys import BucketRef
 from seckill.models import Bucket, FlashSale, ItemBucket, SaleItem, SalePool
 from seckill.outcomes import account_of
@@ -64,7 +64,7 @@ def _allocate_sale(*, sale_id: int, now: datetime, is_as_seen: Callable[[], bool
 
 def _require_ready(*, sale: FlashSale, items: Sequence[SaleItem], now: datetime) -> None:
     if SaleState.PREHEATED not in SALE_TRANSITIONS[SaleState(sale.state)]:
-        raise SaleNotReady(
+        raise AlreadyPreheated(
             _("the sale is {state} already; its balance is not touched again").format(state=sale.get_state_display())
         )
     if not items:
