@@ -43,7 +43,7 @@ def messages(monkeypatch: pytest.MonkeyPatch) -> deque[Message]:
     sent: deque[Message] = deque()
     lock = threading.Lock()
 
-    def note(self: Task, args: tuple[Any, ...] = (), **_options: Any) -> None:
+    def note(self: "Task[..., Any]", args: tuple[Any, ...] = (), **_options: Any) -> None:
         with lock:
             sent.append((self.name, tuple(args)))
 

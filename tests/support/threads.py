@@ -1,4 +1,4 @@
-"""Threads that start together, and give their database connections back."""
+"""Threads that start together, and give their connections back."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -8,6 +8,8 @@ from typing import TypeVar
 
 from django.db import connection, connections, transaction
 from django.db.models import Model, QuerySet
+
+from seckill.gate import connection as gate_connection
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -27,9 +29,17 @@ def run_together(function: Callable[[A], R], arguments: Iterable[A]) -> list[R]:
             return function(argument)
         finally:
             connections.close_all()
+            _hang_up()
 
     with ThreadPoolExecutor(max_workers=len(listed)) as pool:
         return list(pool.map(run, listed))
+
+
+def _hang_up() -> None:
+    """Close this thread's connection to the stock: it would stay open for long, and a crowd has hundreds."""
+    if gate_connection._own.connection is not None:
+        gate_connection._own.connection.disconnect()
+    gate_connection.forget_connections()
 
 
 @contextmanager
